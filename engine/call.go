@@ -1,0 +1,164 @@
+package engine
+
+import "time"
+
+// Request is a caller's request after it was judged: what the engine needs of it.
+type Request struct {
+	ID          string
+	Caller      *Caller
+	Contract    Contract
+	Stream      bool
+	Tools       bool
+	SDKRetry    int // retries that the caller's SDK says it has made already
+	Idempotency Idempotency
+	Arrived     time.Time
+	// TimeLimit is the caller's own hint of its deadline; it shortens the budget's
+	// deadline and never lengthens it.
+	TimeLimit Wait
+}
+
+// Timing are the milestones of one attempt as times since the request arrived. A zero
+// milestone was not reached.
+type Timing struct {
+	Started, Connected, Sent, Headers, FirstByte, Committed, Ended time.Duration
+}
+
+// Instruction is what the driver must do next. Exactly one is outstanding; the driver
+// answers with an [Event]. It is a pointer into the [Call] and valid until the next
+// Step.
+//
+//sumtype:decl
+type Instruction interface{ instruction() }
+
+// Send: make one upstream call. Answer with [Held], [Failed] or [Gone].
+type Send struct {
+	Attempt int // 1, 2, …
+	Channel *Channel
+	Key     *Key // nil if the provider takes none
+	// ModelSent is the name of the model to send; where it differs from the
+	// contract's, the body's model member is replaced and nothing else.
+	ModelSent string
+	Limits    Limits
+	Deadline  time.Time // of the whole request; before commit only
+	// Last is set on the last attempt that the budget and the chain allow: it has no
+	// limit but the deadline and the idle limit.
+	Last bool
+	// GateFallback: an elapsed gate is a failure, not a commit.
+	GateFallback bool
+}
+
+// Classify: ask the classifier of the attempt's provider. Answer with [Classified].
+type Classify struct {
+	Attempt  int
+	Channel  *Channel
+	Evidence *Evidence
+}
+
+// Ask: ask the policy. Answer with [Decided].
+type Ask struct {
+	Attempt  int
+	Question *Question
+}
+
+// WaitUntil: do nothing until the time has come. Answer with [Woke] or [Gone].
+type WaitUntil struct{ At time.Time }
+
+// Relay: the attempt is committed; pass its bytes to the caller. Answer with [Ended].
+type Relay struct{ Attempt int }
+
+// Finish: the request is over and its record complete. Nothing answers it.
+type Finish struct {
+	Terminal Terminal
+	Reply    Reply
+}
+
+func (*Send) instruction()      {}
+func (*Classify) instruction()  {}
+func (*Ask) instruction()       {}
+func (*WaitUntil) instruction() {}
+func (*Relay) instruction()     {}
+func (*Finish) instruction()    {}
+
+// ReplyKind says what the caller gets at the end.
+type ReplyKind uint8
+
+// The kinds of reply. The zero value is none: the caller has it all, or has gone.
+const (
+	ReplyNone     ReplyKind = iota
+	ReplyUpstream           // the failed attempt's own status and body, unchanged
+	ReplyOwn                // an error of ours in the caller's protocol
+	ReplyPartial            // one error event that ends a broken stream
+)
+
+// Reply is what the caller gets when no attempt was relayed to its end.
+type Reply struct {
+	Kind    ReplyKind
+	Attempt int    // ReplyUpstream: whose
+	Status  int    // ReplyOwn
+	Code    string // ReplyOwn and ReplyPartial: stable, such as "fourgate_exhausted"
+	Message string // ReplyOwn and ReplyPartial: for a person, without a secret
+	// RetryAfter is the earliest time at which the chain has somebody again.
+	RetryAfter Wait
+}
+
+// Event is what the driver saw. An event with an old attempt number changes nothing.
+//
+//sumtype:decl
+type Event interface{ event() }
+
+// Held: the attempt has a decisive answer, whole or in its first frames, and all of it
+// is held back. It answers [Send]; the engine says [Relay].
+type Held struct {
+	Attempt int
+	Status  int
+	Model   string // that the answer names; empty if it names none
+	Timing  Timing
+}
+
+// Failed: the attempt failed before anything of it reached the caller.
+type Failed struct {
+	Attempt  int
+	Evidence *Evidence
+	Timing   Timing
+}
+
+// Classified carries the verdict on a failed attempt.
+type Classified struct {
+	Attempt int
+	Verdict Verdict
+}
+
+// Decided carries the policy's answer.
+type Decided struct {
+	Attempt  int
+	Decision Decision
+}
+
+// Woke: the time of [WaitUntil] has come.
+type Woke struct{}
+
+// Gone: the caller has gone, and the attempt that ran, if any, is closed. Phase and
+// NotStarted say where that attempt was.
+type Gone struct {
+	Phase      Phase
+	NotStarted bool
+	Timing     Timing
+}
+
+// Ended: the relay of the committed attempt is over. Broken is nil for an orderly end;
+// otherwise it says what broke it, with Phase AfterOutput.
+type Ended struct {
+	Attempt    int
+	Broken     *Evidence
+	CallerGone bool
+	Usage      Usage
+	Timing     Timing
+}
+
+func (*Held) event()       {}
+func (*Failed) event()     {}
+func (*Classified) event() {}
+func (*Decided) event()    {}
+func (*Woke) event()       {}
+func (*Gone) event()       {}
+func (*Ended) event()      {}

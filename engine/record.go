@@ -1,0 +1,159 @@
+package engine
+
+import "time"
+
+// Record is the evidence of one request with all its attempts. It has no field that
+// could hold a prompt, an answer or a key: numbers, times, closed words and bounded
+// names only. Only the engine makes and completes one; see [Record.AppendJSON] for
+// its public form and [ParseRecord] to read it back.
+type Record struct {
+	requestID string
+	caller    string
+	contract  Contract
+	sdkRetry  int
+	at        time.Time
+	attempts  []AttemptRecord
+	terminal  Terminal
+	status    int
+	elapsed   time.Duration
+}
+
+// AttemptRecord is the evidence of one upstream call.
+type AttemptRecord struct {
+	seq           int
+	group         string
+	channel       string
+	provider      string
+	key           string
+	model         string // as it was sent
+	endpoint      Endpoint
+	action        Action // how it came about: abort (the zero value) stands for the first attempt
+	status        int
+	failed        bool
+	class         Class
+	reason        Reason
+	scope         Scope
+	phase         Phase
+	completion    Completion
+	fault         string // of the classifier
+	outputStarted bool
+	cancelled     bool
+	timing        Timing
+	ended         bool
+	usage         Usage
+	costUSD       float64
+	costKnown     bool
+	decided       bool
+	decision      DecisionRecord
+}
+
+// DecisionRecord is what was decided after a failed attempt.
+type DecisionRecord struct {
+	action    Action
+	channel   string
+	reason    Reason
+	rule      string
+	gates     Gates
+	delay     time.Duration
+	interlock Interlock
+	fault     string // of the policy
+}
+
+// RequestID returns the id that callers and upstreams have seen.
+func (r *Record) RequestID() string { return r.requestID }
+
+// At returns when the request arrived.
+func (r *Record) At() time.Time { return r.at }
+
+// Caller returns the caller's name.
+func (r *Record) Caller() string { return r.caller }
+
+// Contract returns the model and endpoint that the caller asked for.
+func (r *Record) Contract() Contract { return r.contract }
+
+// Terminal returns how the request ended, [TerminalNone] while it runs.
+func (r *Record) Terminal() Terminal { return r.terminal }
+
+// Status returns the HTTP status that the caller got.
+func (r *Record) Status() int { return r.status }
+
+// Elapsed returns how long the request took.
+func (r *Record) Elapsed() time.Duration { return r.elapsed }
+
+// Attempts returns the attempts in order. Don't change the slice.
+func (r *Record) Attempts() []AttemptRecord { return r.attempts }
+
+// Seq returns the attempt's number within its request, from 1.
+func (a *AttemptRecord) Seq() int { return a.seq }
+
+// Group returns the route group.
+func (a *AttemptRecord) Group() string { return a.group }
+
+// Channel returns the channel.
+func (a *AttemptRecord) Channel() string { return a.channel }
+
+// Provider returns the provider.
+func (a *AttemptRecord) Provider() string { return a.provider }
+
+// Key returns the name of the key.
+func (a *AttemptRecord) Key() string { return a.key }
+
+// Status returns the upstream's HTTP status, 0 if there was none.
+func (a *AttemptRecord) Status() int { return a.status }
+
+// Failed says whether the attempt failed.
+func (a *AttemptRecord) Failed() bool { return a.failed }
+
+// Class returns the failure class of a failed attempt.
+func (a *AttemptRecord) Class() Class { return a.class }
+
+// Scope returns the failure scope of a failed attempt.
+func (a *AttemptRecord) Scope() Scope { return a.scope }
+
+// Reason returns the failure's reason.
+func (a *AttemptRecord) Reason() Reason { return a.reason }
+
+// Phase returns how far the attempt had come.
+func (a *AttemptRecord) Phase() Phase { return a.phase }
+
+// Ended says whether the attempt is over.
+func (a *AttemptRecord) Ended() bool { return a.ended }
+
+// Timing returns the attempt's milestones.
+func (a *AttemptRecord) Timing() Timing { return a.timing }
+
+// Decision returns what was decided after the attempt, and whether anything was.
+func (a *AttemptRecord) Decision() (DecisionRecord, bool) { return a.decision, a.decided }
+
+// Action returns what the policy answered.
+func (d DecisionRecord) Action() Action { return d.action }
+
+// Channel returns the channel of the next attempt, empty if there is none.
+func (d DecisionRecord) Channel() string { return d.channel }
+
+// Reason returns the policy's reason.
+func (d DecisionRecord) Reason() Reason { return d.reason }
+
+// Gates returns the marks of the four gates.
+func (d DecisionRecord) Gates() Gates { return d.gates }
+
+// Rule returns where the decision came from.
+func (d DecisionRecord) Rule() string { return d.rule }
+
+// Delay returns the wait before the next attempt.
+func (d DecisionRecord) Delay() time.Duration { return d.delay }
+
+// Interlock returns the interlock that acted, if one did.
+func (d DecisionRecord) Interlock() Interlock { return d.interlock }
+
+// Fault returns what was wrong with the policy's answer, if anything.
+func (d DecisionRecord) Fault() string { return d.fault }
+
+// Ledger keeps records. Both calls return at once, never fail a request, and read the
+// record only before they return.
+type Ledger interface {
+	// Opened is called before an attempt goes out; the record's last attempt is open.
+	Opened(r *Record)
+	// Closed is called when the request is over.
+	Closed(r *Record)
+}

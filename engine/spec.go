@@ -1,0 +1,161 @@
+package engine
+
+import "time"
+
+// Spec is a configuration as plain data: what a file says, before any rule was
+// checked. [NewCatalog] checks it.
+type Spec struct {
+	Providers   []ProviderSpec
+	Groups      []GroupSpec
+	Callers     []CallerSpec
+	RetryBudget RetryBudgetSpec
+	// Anonymous says that callers without a key may use every group in file order.
+	// It counts only when there is no caller.
+	Anonymous bool
+}
+
+// Auth is how a provider wants to be shown a credential.
+type Auth uint8
+
+// The auth styles that can be sent. The zero value sends nothing.
+const (
+	AuthNone    Auth = iota
+	AuthBearer       // Authorization: Bearer SECRET
+	AuthXAPIKey      // x-api-key: SECRET
+	AuthAPIKey       // api-key: SECRET
+)
+
+// Limits are a provider's time limits, each of one phase of an attempt.
+type Limits struct {
+	Connect time.Duration // TCP connect, and TLS handshake again as much
+	Headers time.Duration // request written, no response headers yet
+	Gate    time.Duration // headers read, nothing decisive yet; then the attempt commits
+	Idle    time.Duration // silence between two reads of a body
+}
+
+// KeySpec is one named credential of a provider.
+type KeySpec struct {
+	Name   string
+	Secret Secret
+}
+
+// ProviderSpec is one vendor account surface.
+type ProviderSpec struct {
+	Name       string
+	BaseURL    string // http or https, with a path if the provider needs one, without a final slash
+	Classifier string // the classifier's name in the configuration
+	Auth       Auth
+	Keys       []KeySpec
+	Limits     Limits
+	// GateFallback makes an elapsed gate a failure while another route is left
+	// (on_gate = "fallback") instead of a commit.
+	GateFallback bool
+}
+
+// Strategy is how a group orders its channels.
+type Strategy uint8
+
+// The strategies. The zero value walks the channels by priority, then file order.
+const (
+	StrategyFailover   Strategy = iota
+	StrategyCost                // cheapest first, by input plus output price
+	StrategyRoundRobin          // each request starts one channel further
+	StrategyWeighted            // drawn by weight
+	StrategyShuffle             // drawn evenly
+)
+
+var strategyNames = [...]string{"failover", "cost", "round_robin", "weighted", "shuffle"}
+
+func (s Strategy) String() string { return name(strategyNames[:], s) }
+
+// ParseStrategy reads a strategy's name.
+func ParseStrategy(s string) (Strategy, error) {
+	return parse[Strategy]("strategy", strategyNames[:], s)
+}
+
+// Cost is a price in USD per million tokens. A channel without a cost block has none.
+type Cost struct {
+	Given                      bool
+	Input, Output, CachedInput float64
+	CachedInputGiven           bool
+}
+
+// ChannelSpec is one independent way to serve a group's models.
+type ChannelSpec struct {
+	Name      string
+	Provider  string            // the provider's name
+	SendAs    map[string]string // the group's model → the provider's own name for it
+	Serves    string            // the statement that the sent name is this model
+	AnswersAs []string          // model names that are accepted in the answer, too
+	Cost      Cost
+	Priority  int // lower is earlier; 0 means "in file order after all priorities"
+	Weight    int // for the strategy weighted; 0 means 1
+}
+
+// BudgetSpec bounds one caller request.
+type BudgetSpec struct {
+	Attempts    int           // all upstream calls
+	PerRoute    int           // of them on one channel
+	Deadline    time.Duration // queueing and backoff included
+	MinUseful   time.Duration // no attempt starts with less left
+	BackoffBase time.Duration
+	BackoffMax  time.Duration
+}
+
+// BreakerMode is how a breaker counts.
+type BreakerMode uint8
+
+// The breaker modes. The zero value never opens.
+const (
+	BreakerOff         BreakerMode = iota
+	BreakerWindow                  // failures within Window
+	BreakerConsecutive             // failures in a row
+)
+
+// BreakerSpec says when a channel is set aside after failures.
+type BreakerSpec struct {
+	Mode           BreakerMode
+	Failures       int
+	Window         time.Duration
+	OpenFor        time.Duration
+	HalfOpenProbes int // 0: closes by itself after OpenFor; n: n successes in a row close it
+}
+
+// GroupSpec is an ordered set of channels with the same contract.
+type GroupSpec struct {
+	Name      string
+	Models    []string
+	Endpoints []Endpoint
+	Strategy  Strategy
+	MaxHops   int // channels that one request may walk; 0 means all
+	RPM       int // requests a minute admitted before any upstream call; 0 means no limit
+	Channels  []ChannelSpec
+	Budget    BudgetSpec
+	Breaker   BreakerSpec
+}
+
+// CallerSpec is one application that may call.
+type CallerSpec struct {
+	Name      string
+	KeySHA256 string   // hex
+	Groups    []string // primary first
+	RPM       int
+}
+
+// RetryBudgetSpec bounds extra attempts of a group, so that an outage isn't amplified
+// (ENGINE.md section 8).
+type RetryBudgetSpec struct {
+	Ratio float64 // tokens earned by a successful first attempt
+	Floor float64 // tokens a second
+	Cap   float64 // the most that can be saved, and the start
+}
+
+// Problem is one broken rule. Path names the place in the words of the configuration,
+// block type and label by block type and label, then the attribute:
+// "route_group.gpt-4o.channel.azure-east.serves".
+type Problem struct {
+	Path    []string
+	Warning bool
+	Summary string // under ten words
+	Detail  string // why it matters and what to write instead
+}
