@@ -3,9 +3,10 @@ package engine
 // Catalog is a configuration whose rules all hold. It doesn't change; a reload makes
 // another one, and a request keeps the one that it began with.
 type Catalog struct {
-	providers map[string]*Provider
+	providers []*Provider
 	groups    []*Group
 	callers   []*Caller
+	byKey     map[string]*Caller // by the key's SHA-256 in lower-case hex
 	anonymous *Caller
 	retry     RetryBudgetSpec
 }
@@ -33,9 +34,8 @@ func (p *Provider) Limits() Limits { return p.spec.Limits }
 
 // Key is one named credential.
 type Key struct {
-	name     string
-	secret   Secret
-	provider string
+	name   string
+	secret Secret
 }
 
 // Name returns the key's name, which may be shown.
@@ -49,7 +49,6 @@ type Channel struct {
 	spec     ChannelSpec
 	group    *Group
 	provider *Provider
-	index    int // in file order
 }
 
 // Name returns the channel's name, unique in its group.
@@ -76,7 +75,8 @@ func (c *Channel) ModelSent(model string) string {
 // Group is a route group.
 type Group struct {
 	spec     GroupSpec
-	channels []*Channel
+	channels []*Channel // in file order
+	ordered  []*Channel // in the strategy's order, as far as that is fixed
 }
 
 // Name returns the group's name.
@@ -101,6 +101,7 @@ func (g *Group) Channels() []*Channel { return g.channels }
 type Caller struct {
 	spec   CallerSpec
 	groups []*Group
+	routes map[Contract][]*Group
 }
 
 // Name returns the caller's name.
@@ -109,3 +110,6 @@ func (c *Caller) Name() string { return c.spec.Name }
 // Groups returns the groups that the caller may use, primary first. Don't change the
 // slice.
 func (c *Caller) Groups() []*Group { return c.groups }
+
+// Keys returns the provider's keys in file order. Don't change the slice.
+func (p *Provider) Keys() []*Key { return p.keys }

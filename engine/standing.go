@@ -256,10 +256,3 @@ func (s *Standing) admit(now time.Time, what string, rpm int) (time.Duration, bo
 	s.rates[what] = tat.Add(every)
 	return 0, true
 }
-
-// turn counts up for round robin.
-func (s *Standing) turn(group string) int {
-	n := s.turns[group]
-	s.turns[group] = n + 1
-	return n
-}

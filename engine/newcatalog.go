@@ -1,0 +1,372 @@
+package engine
+
+import (
+	"cmp"
+	"encoding/hex"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// AnonymousCaller is the name of everyone where no caller is configured.
+const AnonymousCaller = "anonymous"
+
+// NewCatalog checks every rule of the specification and makes a catalog of it. It
+// returns all problems at once; the catalog is nil if one of them is no warning.
+func NewCatalog(spec Spec) (*Catalog, []Problem) {
+	b := &builder{spec: spec, providers: map[string]*Provider{}, groups: map[string]*Group{}}
+	cat := &Catalog{retry: spec.RetryBudget, byKey: map[string]*Caller{}}
+	for _, p := range spec.Providers {
+		cat.providers = append(cat.providers, b.provider(p))
+	}
+	for _, g := range spec.Groups {
+		cat.groups = append(cat.groups, b.group(g))
+	}
+	if len(spec.Groups) == 0 {
+		b.fault(path("route_group"), "No route group", "Nothing can be served without a route_group block that names models, endpoints and channels.")
+	}
+	for _, c := range spec.Callers {
+		caller := b.caller(c)
+		if prior, twice := cat.byKey[strings.ToLower(c.KeySHA256)]; twice && c.KeySHA256 != "" {
+			b.fault(path("caller", c.Name, "key_sha256"), "Two callers with one key",
+				fmt.Sprintf("Caller %q has the same key, so it is not certain who calls. Give each caller a key of its own.", prior.spec.Name))
+		}
+		cat.callers = append(cat.callers, caller)
+		cat.byKey[strings.ToLower(c.KeySHA256)] = caller
+	}
+	if len(spec.Callers) == 0 {
+		cat.anonymous = &Caller{spec: CallerSpec{Name: AnonymousCaller}, groups: cat.groups}
+	}
+	b.retryBudget(spec.RetryBudget)
+	for _, c := range cat.Callers() {
+		b.routes(c)
+	}
+	b.unused(cat)
+	for _, p := range b.problems {
+		if !p.Warning {
+			return nil, b.problems
+		}
+	}
+	return cat, b.problems
+}
+
+type builder struct {
+	spec      Spec
+	providers map[string]*Provider
+	groups    map[string]*Group
+	problems  []Problem
+}
+
+func path(parts ...string) []string { return parts }
+
+func (b *builder) fault(path []string, summary, detail string) {
+	b.problems = append(b.problems, Problem{Path: path, Summary: summary, Detail: detail})
+}
+
+func (b *builder) warn(path []string, summary, detail string) {
+	b.problems = append(b.problems, Problem{Path: path, Warning: true, Summary: summary, Detail: detail})
+}
+
+func (b *builder) provider(s ProviderSpec) *Provider {
+	p := &Provider{spec: s}
+	at := func(attr string) []string { return path("provider", s.Name, attr) }
+	u, err := url.Parse(s.BaseURL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		b.fault(at("base_url"), "Invalid base URL", "Write an http or https URL with a host and perhaps a path, such as \"https://api.openai.com/v1\"; no query, no credentials.")
+	}
+	p.spec.BaseURL = strings.TrimSuffix(s.BaseURL, "/")
+	for _, k := range s.Keys {
+		if k.Secret.Empty() {
+			b.fault(path("provider", s.Name, "key", k.Name, "secret"), "Missing secret", "The key has no text. Set the variable or file that it is read from, or remove the key block.")
+		}
+		p.keys = append(p.keys, &Key{k.Name, k.Secret})
+	}
+	switch {
+	case s.Auth == AuthNone && len(s.Keys) > 0:
+		b.fault(at("auth"), "Keys without an auth style", "The provider has keys but auth = \"none\" sends none. Choose bearer, x-api-key or api-key, or remove the keys.")
+	case s.Auth != AuthNone && len(s.Keys) == 0:
+		b.fault(at("auth"), "No key", "This auth style needs a credential. Add a key block, such as key \"main\" { secret = env(\"API_KEY\") }, or set auth = \"none\".")
+	}
+	for _, l := range []struct {
+		attr string
+		d    time.Duration
+	}{{"connect", s.Limits.Connect}, {"headers", s.Limits.Headers}, {"gate", s.Limits.Gate}, {"idle", s.Limits.Idle}} {
+		if l.d <= 0 {
+			b.fault(path("provider", s.Name, "timeouts", l.attr), "Time limit not above zero", "A limit that is over before it begins fails every attempt. Write a duration such as \"30s\".")
+		}
+	}
+	if _, twice := b.providers[s.Name]; twice {
+		b.fault(path("provider", s.Name), "Duplicate provider", "Two provider blocks have this name. Give one of them another.")
+	}
+	b.providers[s.Name] = p
+	return p
+}
+
+func (b *builder) group(s GroupSpec) *Group {
+	g := &Group{spec: s}
+	at := func(attr string) []string { return path("route_group", s.Name, attr) }
+	if _, twice := b.groups[s.Name]; twice {
+		b.fault(path("route_group", s.Name), "Duplicate route group", "Two route_group blocks have this name. Give one of them another.")
+	}
+	b.groups[s.Name] = g
+	if len(s.Models) == 0 {
+		b.fault(at("models"), "No model", "A route group serves the models that it names exactly. Write models = [\"gpt-4o-2024-08-06\"].")
+	}
+	for i, m := range s.Models {
+		switch {
+		case m == "" || strings.ContainsAny(m, "*?"):
+			b.fault(at("models"), "Wildcard or empty model", "A caller gets exactly the model that it named, so models are exact names. List each of them.")
+		case slices.Contains(s.Models[:i], m):
+			b.fault(at("models"), "Duplicate model", fmt.Sprintf("Model %q stands twice in this list. Remove one.", m))
+		}
+	}
+	if len(s.Endpoints) == 0 {
+		b.fault(at("endpoints"), "No endpoint", "Name the protocols that callers may use, such as endpoints = [\"openai.chat\"].")
+	}
+	if len(s.Channels) == 0 {
+		b.fault(path("route_group", s.Name, "channel"), "No channel", "Nothing can serve this group. Add a channel block that names a provider.")
+	}
+	for i := range s.Channels {
+		g.channels = append(g.channels, b.channel(g, &s.Channels[i], s.Channels[:i]))
+	}
+	if s.MaxHops < 0 || s.MaxHops > 0 && s.MaxHops > len(s.Channels) && len(s.Channels) > 0 {
+		b.warnOrFault(s.MaxHops < 0, at("max_hops"), "max_hops does not fit", fmt.Sprintf("The group has %d channels; max_hops counts those that one request may walk.", len(s.Channels)))
+	}
+	if s.RPM < 0 {
+		b.fault(at("rpm"), "Negative rate", "rpm is the number of requests admitted a minute; leave it out for no limit.")
+	}
+	b.budget(g)
+	b.breaker(s)
+	g.ordered = fixedOrder(g)
+	return g
+}
+
+func (b *builder) warnOrFault(fault bool, path []string, summary, detail string) {
+	if fault {
+		b.fault(path, summary, detail)
+	} else {
+		b.warn(path, summary, detail)
+	}
+}
+
+func (b *builder) channel(g *Group, s *ChannelSpec, before []ChannelSpec) *Channel {
+	ch := &Channel{spec: *s, group: g, provider: b.providers[s.Provider]}
+	at := func(attr string) []string { return path("route_group", g.spec.Name, "channel", s.Name, attr) }
+	if ch.provider == nil {
+		ch.provider = &Provider{}
+		b.fault(at("provider"), "Unknown provider", fmt.Sprintf("There is no provider block %q. Declare it, or name one that is declared.", s.Provider))
+	}
+	for _, other := range before {
+		if other.Name == s.Name {
+			b.fault(path("route_group", g.spec.Name, "channel", s.Name), "Duplicate channel", "Two channels of the group have this name. Give one of them another: the ledger tells them apart by it.")
+		}
+	}
+	b.substitution(g, s, at)
+	if s.Cost.Input < 0 || s.Cost.Output < 0 || s.Cost.CachedInput < 0 {
+		b.fault(at("cost"), "Negative price", "Prices are USD per million tokens and not below zero.")
+	}
+	if g.spec.Strategy == StrategyCost && !s.Cost.Given {
+		b.fault(at("cost"), "No price for strategy cost", "The strategy orders channels by price, so each needs one. Write cost = { input = 2.50, output = 10.00 }.")
+	}
+	if s.Weight < 0 {
+		b.fault(at("weight"), "Negative weight", "A weight is a share and not below zero.")
+	}
+	return ch
+}
+
+// substitution holds the rules that keep a caller's model from being replaced silently.
+func (b *builder) substitution(g *Group, s *ChannelSpec, at func(string) []string) {
+	for model, as := range s.SendAs {
+		switch {
+		case !slices.Contains(g.spec.Models, model):
+			b.fault(at("send_as"), "send_as names a foreign model", fmt.Sprintf("Model %q is not one of this group's. The left side of send_as is a model that callers ask for.", model))
+		case as == "" || strings.ContainsAny(as, "*?"):
+			b.fault(at("send_as"), "Wildcard or empty name in send_as", "The right side of send_as is the provider's own exact name for the model.")
+		case as != model && s.Serves == "":
+			b.fault(at("send_as"), "Other model name without a statement", fmt.Sprintf(
+				"The channel would send %q where the caller asked for %q: a silent substitution, unless you state that it is the same model. If it is, add serves = %q.", as, model, model))
+		}
+	}
+	switch {
+	case s.Serves == "":
+		if len(s.AnswersAs) > 0 {
+			b.fault(at("answers_as"), "answers_as without serves", "Other names in an answer are accepted only where the channel states which model it serves. Add serves, or remove answers_as.")
+		}
+	case !slices.Contains(g.spec.Models, s.Serves):
+		b.fault(at("serves"), "serves is not the group's model", fmt.Sprintf(
+			"The channel states that it serves %q, but the group serves %s. A caller gets exactly the model that it named: move the channel to a group of that model.", s.Serves, quoteList(g.spec.Models)))
+	default:
+		for model, as := range s.SendAs {
+			if as != model && model != s.Serves && slices.Contains(g.spec.Models, model) {
+				b.fault(at("serves"), "serves covers another model only", fmt.Sprintf(
+					"send_as renames %q too, and serves states only %q. Put each model whose name changes in a channel of its own group.", model, s.Serves))
+			}
+		}
+	}
+	for _, other := range s.AnswersAs {
+		if other == "" || strings.ContainsAny(other, "*?") {
+			b.fault(at("answers_as"), "Wildcard or empty name in answers_as", "Name each accepted answer exactly.")
+		}
+		if other != s.Serves && slices.Contains(g.spec.Models, other) {
+			b.fault(at("answers_as"), "answers_as names another model of the group", fmt.Sprintf(
+				"An answer from %q would pass for %q, which callers can tell apart here. Remove it.", other, s.Serves))
+		}
+	}
+}
+
+func quoteList(names []string) string {
+	quoted := make([]string, len(names))
+	for i, n := range names {
+		quoted[i] = fmt.Sprintf("%q", n)
+	}
+	return strings.Join(quoted, ", ")
+}
+
+func (b *builder) budget(g *Group) {
+	s := g.spec.Budget
+	at := func(attr string) []string { return path("route_group", g.spec.Name, "budget", attr) }
+	if s.Attempts < 1 {
+		b.fault(at("attempts"), "No attempt allowed", "attempts counts all upstream calls of one request, the first included, so it is at least 1.")
+	}
+	if s.PerRoute < 1 || s.PerRoute > max(s.Attempts, 1) {
+		b.fault(at("per_route"), "per_route does not fit attempts", fmt.Sprintf("per_route counts the attempts on one channel: from 1 to attempts, which is %d.", s.Attempts))
+	}
+	if s.Deadline <= 0 {
+		b.fault(at("deadline"), "Deadline not above zero", "The deadline bounds the whole request, queueing and backoff included. Write a duration such as \"60s\".")
+		return
+	}
+	if s.MinUseful < 0 || s.MinUseful > s.Deadline {
+		b.fault(at("min_useful"), "min_useful beyond the deadline", fmt.Sprintf("No attempt could start: it needs %s, and the deadline is %s.", s.MinUseful, s.Deadline))
+	} else if useful := time.Duration(s.Attempts) * s.MinUseful; useful > s.Deadline {
+		b.fault(at("attempts"), "Attempts do not fit the deadline", fmt.Sprintf("%d attempts of at least %s need %s, and the deadline is %s. Lower attempts or min_useful, or raise the deadline.", s.Attempts, s.MinUseful, useful, s.Deadline))
+	}
+	if s.BackoffBase < 0 || s.BackoffMax < s.BackoffBase {
+		b.fault(at("backoff"), "backoff max below base", "A retry waits random(0, min(max, base*2^n)), so max is at least base.")
+	}
+	if s.Attempts < 2 {
+		return
+	}
+	for _, ch := range g.channels {
+		if l := ch.provider.spec.Limits.Headers; l > 0 && l >= s.Deadline-s.MinUseful {
+			b.warn(at("deadline"), "A silent upstream leaves no second attempt", fmt.Sprintf(
+				"Channel %q may wait %s for headers, and the deadline is %s: if it stays silent, the other attempts are never made. Raise the deadline or lower the provider's timeouts.headers.", ch.spec.Name, l, s.Deadline))
+			return
+		}
+	}
+}
+
+func (b *builder) breaker(g GroupSpec) {
+	s := g.Breaker
+	at := func(attr string) []string { return path("route_group", g.Name, "breaker", attr) }
+	if s.Mode == BreakerOff {
+		return
+	}
+	if s.Failures < 1 {
+		b.fault(at("failures"), "Breaker opens without a failure", "failures is the number that opens the breaker, at least 1.")
+	}
+	if s.Mode == BreakerWindow && s.Window <= 0 {
+		b.fault(at("window"), "Window not above zero", "A breaker in window mode counts the failures of the last window. Write a duration such as \"5m\".")
+	}
+	if s.OpenFor <= 0 {
+		b.fault(at("open_for"), "open_for not above zero", "An open breaker sets the channel aside for this long. Write a duration such as \"60s\".")
+	}
+	if s.HalfOpenProbes < 0 {
+		b.fault(at("half_open_probes"), "Negative number of probes", "0 closes the breaker by itself after open_for; n closes it after n good attempts.")
+	}
+}
+
+func (b *builder) retryBudget(s RetryBudgetSpec) {
+	if s.Ratio < 0 || s.Floor < 0 || s.Cap < 0 {
+		b.fault(path("retry_budget"), "Negative retry budget", "ratio is tokens per good first attempt, floor tokens a second, cap the most that is saved; none is below zero.")
+	} else if s.Cap < 1 {
+		b.warn(path("retry_budget", "cap"), "No extra attempt is ever paid", "Each attempt after the first costs one token, and cap is below one, so nothing is retried and nothing falls back.")
+	}
+}
+
+func (b *builder) caller(s CallerSpec) *Caller {
+	c := &Caller{spec: s}
+	at := func(attr string) []string { return path("caller", s.Name, attr) }
+	if raw, err := hex.DecodeString(s.KeySHA256); err != nil || len(raw) != 32 {
+		b.fault(at("key_sha256"), "Invalid key hash", "Write the SHA-256 of the caller's key in hex, 64 digits: printf %s KEY | sha256sum.")
+	}
+	if len(s.Groups) == 0 {
+		b.fault(at("groups"), "Caller without a group", "The caller could call nothing. Write groups = [route_group.NAME].")
+	}
+	for i, name := range s.Groups {
+		g := b.groups[name]
+		switch {
+		case g == nil:
+			b.fault(at("groups"), "Unknown route group", fmt.Sprintf("There is no route_group block %q.", name))
+			continue
+		case slices.Contains(s.Groups[:i], name):
+			b.fault(at("groups"), "Duplicate route group", fmt.Sprintf("Group %q stands twice in the list. Remove one.", name))
+			continue
+		}
+		c.groups = append(c.groups, g)
+	}
+	if s.RPM < 0 {
+		b.fault(at("rpm"), "Negative rate", "rpm is the number of requests admitted a minute; leave it out for no limit.")
+	}
+	if s.Name == AnonymousCaller {
+		b.fault(path("caller", s.Name), "Reserved caller name", "anonymous is everyone without a key. Choose another name.")
+	}
+	return c
+}
+
+// routes works out which groups a caller may walk for each contract.
+func (b *builder) routes(c *Caller) {
+	c.routes = map[Contract][]*Group{}
+	for _, g := range c.groups {
+		for _, m := range g.spec.Models {
+			for _, e := range g.spec.Endpoints {
+				want := Contract{m, e}
+				if !slices.Contains(c.routes[want], g) {
+					c.routes[want] = append(c.routes[want], g)
+				}
+			}
+		}
+	}
+}
+
+// unused warns of what no request can ever reach.
+func (b *builder) unused(cat *Catalog) {
+	reached := map[*Group]bool{}
+	for _, c := range cat.Callers() {
+		for _, g := range c.groups {
+			reached[g] = true
+		}
+	}
+	used := map[*Provider]bool{}
+	for _, g := range cat.groups {
+		if !reached[g] {
+			b.warn(path("route_group", g.spec.Name), "Route group without a caller", "No caller's groups list names this group, so no request can reach it.")
+		}
+		for _, ch := range g.channels {
+			used[ch.provider] = true
+		}
+	}
+	for _, p := range cat.providers {
+		if !used[p] {
+			b.warn(path("provider", p.spec.Name), "Unused provider", "No channel uses this provider. Remove it, or add a channel that does.")
+		}
+	}
+}
+
+// fixedOrder is the order that doesn't change from request to request: by price for
+// the strategy cost, otherwise by priority; equals stay in file order.
+func fixedOrder(g *Group) []*Channel {
+	ordered := slices.Clone(g.channels)
+	rank := func(c *Channel) float64 {
+		if c.spec.Priority == 0 {
+			return float64(1 << 30)
+		}
+		return float64(c.spec.Priority)
+	}
+	if g.spec.Strategy == StrategyCost {
+		rank = func(c *Channel) float64 { return c.spec.Cost.Input + c.spec.Cost.Output }
+	}
+	slices.SortStableFunc(ordered, func(x, y *Channel) int { return cmp.Compare(rank(x), rank(y)) })
+	return ordered
+}
