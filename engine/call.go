@@ -162,3 +162,49 @@ func (*Decided) event()    {}
 func (*Woke) event()       {}
 func (*Gone) event()       {}
 func (*Ended) event()      {}
+
+// Call is one caller request on its way: the attempt loop as a state machine. It does
+// no I/O, knows no clock and starts no goroutine; the driver tells it what happened and
+// does what it says. It belongs to one goroutine at a time.
+type Call struct {
+	trace trace
+	state state
+}
+
+// Begin starts a call over the chain that [Catalog.Route] gave its request, and gives
+// the first instruction: a [Send], or [Finish] if the request's own time limit leaves no
+// useful time.
+func Begin(now time.Time, req *Request, chain Chain, s *Standing, r Rand) (*Call, Instruction) {
+	c := &Call{trace: trace{
+		req: req, standing: s, rnd: r, want: chain.want, group: chain.group, retry: chain.retry,
+		record: Record{
+			requestID: req.ID, caller: req.Caller.spec.Name, contract: req.Contract, sdkRetry: req.SDKRetry, at: req.Arrived,
+		},
+	}}
+	t := &c.trace
+	p := newPlan(req, chain)
+	lock := InterlockEligible
+	for i := range chain.channels {
+		if c.state, t.out, lock = p.launch(t, now, i, Abort, priceOfFirstAttempt); lock != InterlockEligible {
+			break
+		}
+	}
+	if lock != InterlockNone {
+		c.state, t.out = t.finish(now, TerminalExhausted, p.unstarted(t, now, lock))
+	}
+	return c, t.out
+}
+
+// Step tells the call what happened and gives the next instruction. An event that
+// doesn't fit, such as one with an old attempt number, changes nothing: the outstanding
+// instruction is given again.
+func (c *Call) Step(now time.Time, ev Event) Instruction {
+	next, ins := c.state.step(&c.trace, now, ev)
+	if ins != nil {
+		c.state, c.trace.out = next, ins
+	}
+	return c.trace.out
+}
+
+// Record returns the call's evidence so far. It changes with the next Step.
+func (c *Call) Record() *Record { return &c.trace.record }

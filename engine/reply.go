@@ -1,0 +1,94 @@
+package engine
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Codes of the engine's own errors. They are stable: applications may test for them.
+const (
+	CodeExhausted         = "fourgate_exhausted"
+	CodeDeadline          = "fourgate_deadline"
+	CodeUpstreamNetwork   = "upstream_network"
+	CodeUpstreamTimeout   = "upstream_timeout"
+	CodeUpstreamInvalid   = "upstream_schema_invalid"
+	CodeUpstreamKey       = "upstream_credential"
+	CodeContractViolation = "contract_violation"
+	CodeStreamBroken      = "upstream_stream_broken"
+)
+
+// reply is what the caller gets of a failure that nothing follows: the upstream's own
+// answer as it is, unless there is none or it must not be passed on.
+func (f Failure) reply(attempt int, ev *Evidence) Reply {
+	own := func(status int, code, message string) Reply {
+		return Reply{Kind: ReplyOwn, Attempt: attempt, Status: status, Code: code, Message: message}
+	}
+	switch {
+	case f.class == ClassContractViolation:
+		return own(http.StatusBadGateway, CodeContractViolation, "the upstream answered with another model than the one asked for")
+	case f.class == ClassSchemaInvalid:
+		return own(http.StatusBadGateway, CodeUpstreamInvalid, "the upstream's answer is no valid answer of the protocol: "+f.reason.String())
+	case f.class == ClassKeyFault && (f.status == http.StatusUnauthorized || f.status == http.StatusForbidden):
+		// The caller's own credential is fine, and the upstream may quote ours.
+		return own(http.StatusBadGateway, CodeUpstreamKey, "the upstream refused the gateway's credential: "+f.reason.String())
+	case timedOut(ev):
+		return own(http.StatusGatewayTimeout, CodeUpstreamTimeout, "the upstream did not answer in time")
+	case ev.Transport == TransportNetwork || ev.NetKind != NetNone || ev.End != EndEOF:
+		return own(http.StatusBadGateway, CodeUpstreamNetwork, "the connection to the upstream failed: "+f.reason.String())
+	}
+	return Reply{Kind: ReplyUpstream, Attempt: attempt}
+}
+
+// partialReply ends a stream that broke after output.
+func (f Failure) partialReply() Reply {
+	return Reply{Kind: ReplyPartial, Code: CodeStreamBroken, Message: "the upstream's stream broke after output had begun (" + f.reason.String() + "); nothing was replayed"}
+}
+
+// exhausted is the one clear error after the last attempt.
+func (s *asking) exhausted(t *trace, now time.Time) Reply {
+	reply := s.plan.spent(t, now)
+	reply.Attempt = s.seq
+	if s.failure.status >= 500 || s.failure.status == http.StatusTooManyRequests {
+		reply.Status = s.failure.status
+	}
+	if s.evidence.NetKind == NetDeadlineExceeded || !s.plan.timeAt(now) {
+		reply.Status, reply.Code, reply.RetryAfter = http.StatusGatewayTimeout, CodeDeadline, Wait{}
+	}
+	return reply
+}
+
+// unstarted is the error of a call whose first attempt could not start.
+func (p *plan) unstarted(t *trace, now time.Time, lock Interlock) Reply {
+	reply := p.spent(t, now)
+	if lock == InterlockBudget {
+		reply.Status, reply.Code, reply.RetryAfter = http.StatusGatewayTimeout, CodeDeadline, Wait{}
+		reply.Message = fmt.Sprintf("the time limit leaves less than the minimum useful time of %s; no attempt was made", p.budget.MinUseful)
+	}
+	return reply
+}
+
+// spent says what was tried, and when the chain has somebody again.
+func (p *plan) spent(t *trace, now time.Time) Reply {
+	r := Reply{Kind: ReplyOwn, Status: http.StatusServiceUnavailable, Code: CodeExhausted}
+	if at, known := t.standing.soonest(now, p.chain.channels, t.want.Model); known {
+		// A whole second at least: a chain that is free at once has just failed.
+		r.RetryAfter = WaitOf(max(at.Sub(now), time.Second))
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "no route is left for model %q", t.want.Model)
+	for i := range t.record.attempts {
+		a := &t.record.attempts[i]
+		sep := ", "
+		if i == 0 {
+			sep = " after "
+		}
+		fmt.Fprintf(&b, "%s%s: %s", sep, a.channel, a.reason)
+		if a.status != 0 {
+			fmt.Fprintf(&b, " (%d)", a.status)
+		}
+	}
+	r.Message = b.String()
+	return r
+}
