@@ -35,15 +35,25 @@ func failureOf(v Verdict, ev *Evidence) Failure {
 		f.class, f.scope, f.reason = ClassContractViolation, ScopeModel, ev.Finding.Reason
 	case ev.Finding.Class != ClassUnknown && (v.Class == ClassUnknown || v.Class == ClassOK):
 		f.class, f.scope, f.reason = ev.Finding.Class, ScopeChannel, ev.Finding.Reason
-	case v.Class == ClassCancelled || v.Class == ClassPartial:
-		// Neither is true, or a case above would have said so.
+	case v.Class == ClassCancelled || v.Class == ClassPartial,
+		(v.Class == ClassRefusal || v.Class == ClassOK) && !whole(ev):
+		// Not true, or a case above would have said so: nothing that never came, or
+		// came in part, is a completion.
 		f.class, f.scope, f.reason, f.fault = ClassUnknown, ScopeNone, Reason{}, "nonsense"
+	}
+	if f.class > ClassOK {
+		f.class, f.fault = ClassUnknown, "nonsense"
 	}
 	if f.reason == (Reason{}) {
 		f.reason = defaultReason(f.class)
 	}
 	f.completion = completionOf(f, ev)
 	return f
+}
+
+// whole says that an answer came and ended in order.
+func whole(ev *Evidence) bool {
+	return ev.Transport != TransportNetwork && ev.NetKind == NetNone && ev.End == EndEOF && ev.Status != 0
 }
 
 // completionOf says what is known of the upstream's work. A refusal at the door proves

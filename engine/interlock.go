@@ -33,9 +33,9 @@ func notBefore(now time.Time, f Failure) time.Time {
 	return now.Add(d)
 }
 
-// contractForbids is the interlock contract: the channel must belong to a group that
-// serves the caller's model over the caller's endpoint, and what it answers must name
-// that model.
+// contractForbids is the interlock contract for answers: what a channel answers must
+// name the caller's model. For attempts it is the chain: only [Catalog.Route] makes one,
+// of groups that serve the contract.
 func contractForbids(ch *Channel, want Contract, answered string) bool {
 	return !ch.Accepts(want.Model, answered)
 }

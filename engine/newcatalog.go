@@ -239,7 +239,9 @@ func (b *builder) budget(g *Group) {
 	}
 	if s.MinUseful < 0 || s.MinUseful > s.Deadline {
 		b.fault(at("min_useful"), "min_useful beyond the deadline", fmt.Sprintf("No attempt could start: it needs %s, and the deadline is %s.", s.MinUseful, s.Deadline))
-	} else if useful := time.Duration(s.Attempts) * s.MinUseful; useful > s.Deadline {
+		return
+	}
+	if useful := time.Duration(s.Attempts) * s.MinUseful; useful > s.Deadline {
 		b.fault(at("attempts"), "Attempts do not fit the deadline", fmt.Sprintf("%d attempts of at least %s need %s, and the deadline is %s. Lower attempts or min_useful, or raise the deadline.", s.Attempts, s.MinUseful, useful, s.Deadline))
 	}
 	if s.BackoffBase < 0 || s.BackoffMax < s.BackoffBase {

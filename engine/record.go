@@ -122,6 +122,33 @@ func (a *AttemptRecord) Ended() bool { return a.ended }
 // Timing returns the attempt's milestones.
 func (a *AttemptRecord) Timing() Timing { return a.timing }
 
+// Model returns the model's name as it was sent.
+func (a *AttemptRecord) Model() string { return a.model }
+
+// Endpoint returns the endpoint that was called.
+func (a *AttemptRecord) Endpoint() Endpoint { return a.endpoint }
+
+// Action returns how the attempt came about; abort stands for the first attempt.
+func (a *AttemptRecord) Action() Action { return a.action }
+
+// Completion returns what is known of the upstream's work after a failure.
+func (a *AttemptRecord) Completion() Completion { return a.completion }
+
+// OutputStarted says whether anything of the attempt has reached the caller.
+func (a *AttemptRecord) OutputStarted() bool { return a.outputStarted }
+
+// Cancelled says whether the attempt ended because the caller had gone.
+func (a *AttemptRecord) Cancelled() bool { return a.cancelled }
+
+// ClassifierFault returns what was wrong with the classifier's verdict, if anything.
+func (a *AttemptRecord) ClassifierFault() string { return a.fault }
+
+// Usage returns what the upstream said it has used.
+func (a *AttemptRecord) Usage() Usage { return a.usage }
+
+// CostUSD returns the attempt's cost, and whether it is known.
+func (a *AttemptRecord) CostUSD() (float64, bool) { return a.costUSD, a.costKnown }
+
 // Decision returns what was decided after the attempt, and whether anything was.
 func (a *AttemptRecord) Decision() (DecisionRecord, bool) { return a.decision, a.decided }
 

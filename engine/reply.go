@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
 )
@@ -19,6 +18,16 @@ const (
 	CodeStreamBroken      = "upstream_stream_broken"
 )
 
+// Statuses of RFC 9110 that the engine answers with or looks for.
+const (
+	statusUnauthorized       = 401
+	statusForbidden          = 403
+	statusTooManyRequests    = 429
+	statusBadGateway         = 502
+	statusServiceUnavailable = 503
+	statusGatewayTimeout     = 504
+)
+
 // reply is what the caller gets of a failure that nothing follows: the upstream's own
 // answer as it is, unless there is none or it must not be passed on.
 func (f Failure) reply(attempt int, ev *Evidence) Reply {
@@ -27,16 +36,16 @@ func (f Failure) reply(attempt int, ev *Evidence) Reply {
 	}
 	switch {
 	case f.class == ClassContractViolation:
-		return own(http.StatusBadGateway, CodeContractViolation, "the upstream answered with another model than the one asked for")
+		return own(statusBadGateway, CodeContractViolation, "the upstream answered with another model than the one asked for")
 	case f.class == ClassSchemaInvalid:
-		return own(http.StatusBadGateway, CodeUpstreamInvalid, "the upstream's answer is no valid answer of the protocol: "+f.reason.String())
-	case f.class == ClassKeyFault && (f.status == http.StatusUnauthorized || f.status == http.StatusForbidden):
+		return own(statusBadGateway, CodeUpstreamInvalid, "the upstream's answer is no valid answer of the protocol: "+f.reason.String())
+	case f.class == ClassKeyFault && (f.status == statusUnauthorized || f.status == statusForbidden):
 		// The caller's own credential is fine, and the upstream may quote ours.
-		return own(http.StatusBadGateway, CodeUpstreamKey, "the upstream refused the gateway's credential: "+f.reason.String())
+		return own(statusBadGateway, CodeUpstreamKey, "the upstream refused the gateway's credential: "+f.reason.String())
 	case timedOut(ev):
-		return own(http.StatusGatewayTimeout, CodeUpstreamTimeout, "the upstream did not answer in time")
-	case ev.Transport == TransportNetwork || ev.NetKind != NetNone || ev.End != EndEOF:
-		return own(http.StatusBadGateway, CodeUpstreamNetwork, "the connection to the upstream failed: "+f.reason.String())
+		return own(statusGatewayTimeout, CodeUpstreamTimeout, "the upstream did not answer in time")
+	case !whole(ev):
+		return own(statusBadGateway, CodeUpstreamNetwork, "the connection to the upstream failed: "+f.reason.String())
 	}
 	return Reply{Kind: ReplyUpstream, Attempt: attempt}
 }
@@ -50,11 +59,11 @@ func (f Failure) partialReply() Reply {
 func (s *asking) exhausted(t *trace, now time.Time) Reply {
 	reply := s.plan.spent(t, now)
 	reply.Attempt = s.seq
-	if s.failure.status >= 500 || s.failure.status == http.StatusTooManyRequests {
+	if s.failure.status >= 500 || s.failure.status == statusTooManyRequests {
 		reply.Status = s.failure.status
 	}
 	if s.evidence.NetKind == NetDeadlineExceeded || !s.plan.timeAt(now) {
-		reply.Status, reply.Code, reply.RetryAfter = http.StatusGatewayTimeout, CodeDeadline, Wait{}
+		reply.Status, reply.Code, reply.RetryAfter = statusGatewayTimeout, CodeDeadline, Wait{}
 	}
 	return reply
 }
@@ -63,7 +72,7 @@ func (s *asking) exhausted(t *trace, now time.Time) Reply {
 func (p *plan) unstarted(t *trace, now time.Time, lock Interlock) Reply {
 	reply := p.spent(t, now)
 	if lock == InterlockBudget {
-		reply.Status, reply.Code, reply.RetryAfter = http.StatusGatewayTimeout, CodeDeadline, Wait{}
+		reply.Status, reply.Code, reply.RetryAfter = statusGatewayTimeout, CodeDeadline, Wait{}
 		reply.Message = fmt.Sprintf("the time limit leaves less than the minimum useful time of %s; no attempt was made", p.budget.MinUseful)
 	}
 	return reply
@@ -71,7 +80,7 @@ func (p *plan) unstarted(t *trace, now time.Time, lock Interlock) Reply {
 
 // spent says what was tried, and when the chain has somebody again.
 func (p *plan) spent(t *trace, now time.Time) Reply {
-	r := Reply{Kind: ReplyOwn, Status: http.StatusServiceUnavailable, Code: CodeExhausted}
+	r := Reply{Kind: ReplyOwn, Status: statusServiceUnavailable, Code: CodeExhausted}
 	if at, known := t.standing.soonest(now, p.chain.channels, t.want.Model); known {
 		// A whole second at least: a chain that is free at once has just failed.
 		r.RetryAfter = WaitOf(max(at.Sub(now), time.Second))

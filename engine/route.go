@@ -81,6 +81,9 @@ func (c *Catalog) Groups() []*Group { return c.groups }
 // Providers returns the providers in file order. Don't change the slice.
 func (c *Catalog) Providers() []*Provider { return c.providers }
 
+// RetryBudget returns how extra attempts are bounded.
+func (c *Catalog) RetryBudget() RetryBudgetSpec { return c.retry }
+
 // Route admits a request and gives it its chain. It counts against the caller's and
 // the primary group's rates; [Catalog.Explain] doesn't.
 func (c *Catalog) Route(now time.Time, s *Standing, caller *Caller, want Contract, r Rand) (Chain, *Refusal) {

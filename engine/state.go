@@ -285,7 +285,7 @@ func (s *asking) abort(t *trace, now time.Time, d Decision) (state, Instruction)
 	if g.AttemptBudget == GateStop && g.FailureClass == GatePass && g.ResponsePhase == GatePass && g.Idempotency == GatePass {
 		return t.finish(now, TerminalExhausted, s.exhausted(t, now))
 	}
-	if s.failure.class == ClassRefusal || s.failure.class == ClassOK {
+	if s.failure.class == ClassRefusal || s.failure.class == ClassOK { // of a whole answer
 		return t.finish(now, TerminalSuccess, Reply{Kind: ReplyUpstream, Attempt: s.seq})
 	}
 	return t.finish(now, TerminalPolicyStop, s.failure.reply(s.seq, s.evidence))

@@ -1,0 +1,104 @@
+package engine_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/fourgate-dev/fourgate/engine"
+)
+
+func TestNewCatalogNamesEachBrokenRule(t *testing.T) {
+	t.Parallel()
+	f := func(name string, breakIt func(*engine.Spec), want string) {
+		t.Helper()
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := spec(2)
+			breakIt(&s)
+			c, problems := engine.NewCatalog(s)
+			var got []string
+			fatal := false
+			for _, p := range problems {
+				got = append(got, strings.Join(p.Path, ".")+": "+p.Summary)
+				fatal = fatal || !p.Warning
+				if words := len(strings.Fields(p.Summary)); words >= 10 || p.Detail == "" {
+					t.Errorf("summary %q has %d words, detail %q", p.Summary, words, p.Detail)
+				}
+			}
+			if len(got) != 1 || got[0] != want {
+				t.Errorf("got  %q\nwant %q", got, want)
+			}
+			if fatal == (c != nil) {
+				t.Errorf("fatal problems %v, catalog %v", fatal, c != nil)
+			}
+		})
+	}
+	group := func(s *engine.Spec) *engine.GroupSpec { return &s.Groups[0] }
+	channel := func(s *engine.Spec) *engine.ChannelSpec { return &s.Groups[0].Channels[1] }
+	f("silent substitution", func(s *engine.Spec) { channel(s).SendAs = map[string]string{"m": "x"} }, "route_group.g.channel.b.send_as: Other model name without a statement")
+	f("serves another model", func(s *engine.Spec) { channel(s).Serves = "n" }, "route_group.g.channel.b.serves: serves is not the group's model")
+	f("send_as of another model", func(s *engine.Spec) { channel(s).SendAs = map[string]string{"n": "n"} }, "route_group.g.channel.b.send_as: send_as names a foreign model")
+	f("answers_as alone", func(s *engine.Spec) { channel(s).AnswersAs = []string{"x"} }, "route_group.g.channel.b.answers_as: answers_as without serves")
+	f("answers_as a sibling", func(s *engine.Spec) {
+		group(s).Models = []string{"m", "n"}
+		channel(s).Serves, channel(s).AnswersAs = "m", []string{"n"}
+	}, "route_group.g.channel.b.answers_as: answers_as names another model of the group")
+	f("wildcard model", func(s *engine.Spec) { group(s).Models = []string{"gpt-*"} }, "route_group.g.models: Wildcard or empty model")
+	f("no channel", func(s *engine.Spec) { group(s).Channels = nil; s.Providers = nil }, "route_group.g.channel: No channel")
+	f("unknown provider", func(s *engine.Spec) {
+		channel(s).Provider = "nobody"
+		s.Providers = s.Providers[:1]
+	}, "route_group.g.channel.b.provider: Unknown provider")
+	f("duplicate channel", func(s *engine.Spec) {
+		channel(s).Name, channel(s).Provider = "a", "pb"
+	}, "route_group.g.channel.a: Duplicate channel")
+	f("cost without a price", func(s *engine.Spec) {
+		group(s).Strategy = engine.StrategyCost
+		group(s).Channels[0].Cost.Given = true
+	}, "route_group.g.channel.b.cost: No price for strategy cost")
+	f("per_route above attempts", func(s *engine.Spec) { group(s).Budget.PerRoute = 4 }, "route_group.g.budget.per_route: per_route does not fit attempts")
+	f("min_useful above the deadline", func(s *engine.Spec) { group(s).Budget.MinUseful = 61e9 }, "route_group.g.budget.min_useful: min_useful beyond the deadline")
+	f("attempts beyond the deadline", func(s *engine.Spec) { group(s).Budget.MinUseful = 25e9 }, "route_group.g.budget.attempts: Attempts do not fit the deadline")
+	f("a silent upstream takes all", func(s *engine.Spec) { s.Providers[0].Limits.Headers = 240e9 }, "route_group.g.budget.deadline: A silent upstream leaves no second attempt")
+	f("missing secret", func(s *engine.Spec) { s.Providers[0].Keys[0].Secret = engine.Secret{} }, "provider.pa.key.main.secret: Missing secret")
+	f("no key", func(s *engine.Spec) { s.Providers[0].Keys = nil }, "provider.pa.auth: No key")
+	f("credentials in the URL", func(s *engine.Spec) { s.Providers[0].BaseURL = "https://u:p@h/v1" }, "provider.pa.base_url: Invalid base URL")
+	f("unused provider", func(s *engine.Spec) { group(s).Channels = group(s).Channels[:1] }, "provider.pb: Unused provider")
+	f("caller of nothing", func(s *engine.Spec) {
+		s.Callers = []engine.CallerSpec{{Name: "t", KeySHA256: strings.Repeat("ab", 32), Groups: []string{"g"}}, {Name: "u", KeySHA256: strings.Repeat("cd", 32)}}
+	}, "caller.u.groups: Caller without a group")
+	f("two callers with one key", func(s *engine.Spec) {
+		s.Callers = []engine.CallerSpec{{Name: "t", KeySHA256: strings.Repeat("ab", 32), Groups: []string{"g"}}, {Name: "u", KeySHA256: strings.Repeat("AB", 32), Groups: []string{"g"}}}
+	}, "caller.u.key_sha256: Two callers with one key")
+	f("a hash that is none", func(s *engine.Spec) {
+		s.Callers = []engine.CallerSpec{{Name: "t", KeySHA256: "secret", Groups: []string{"g"}}}
+	}, "caller.t.key_sha256: Invalid key hash")
+}
+
+func TestAllProblemsComeAtOnce(t *testing.T) {
+	t.Parallel()
+	s := spec(2)
+	s.Groups[0].Models = nil
+	s.Groups[0].Endpoints = nil
+	s.Providers[0].BaseURL = "ftp://x"
+	s.Groups[0].Breaker = engine.BreakerSpec{Mode: engine.BreakerWindow}
+	if _, problems := engine.NewCatalog(s); len(problems) != 6 {
+		t.Errorf("got %d problems, want 6: %+v", len(problems), problems)
+	}
+}
+
+func TestCallersAreFoundByKeyAlone(t *testing.T) {
+	t.Parallel()
+	s := spec(1)
+	const sumOfSecret = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"
+	s.Callers = []engine.CallerSpec{{Name: "team", KeySHA256: strings.ToUpper(sumOfSecret), Groups: []string{"g"}}}
+	c := catalog(t, s)
+	if caller, ok := c.Caller("secret"); !ok || caller.Name() != "team" {
+		t.Errorf("the right key finds %v", caller)
+	}
+	for _, key := range []string{"", "Secret", sumOfSecret} {
+		if _, ok := c.Caller(key); ok {
+			t.Errorf("the key %q finds a caller", key)
+		}
+	}
+}

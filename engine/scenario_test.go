@@ -1,0 +1,295 @@
+package engine_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/fourgate-dev/fourgate/engine"
+	"github.com/fourgate-dev/fourgate/engine/enginetest"
+)
+
+var start = time.Unix(1_800_000_000, 0)
+
+// half is a source of chance that always says one half.
+type half struct{}
+
+func (half) Float64() float64 { return 0.5 }
+
+// spec is a group of n channels a, b, c, … each with a provider and two keys.
+func spec(n int) engine.Spec {
+	s := engine.Spec{RetryBudget: engine.RetryBudgetSpec{Ratio: 0.1, Floor: 0.1, Cap: 100}}
+	g := engine.GroupSpec{
+		Name: "g", Models: []string{"m"}, Endpoints: []engine.Endpoint{engine.OpenAIChat},
+		Budget: engine.BudgetSpec{Attempts: 3, PerRoute: 2, Deadline: time.Minute, MinUseful: 2 * time.Second, BackoffBase: 200 * time.Millisecond, BackoffMax: 5 * time.Second},
+	}
+	for i := range n {
+		name := string(rune('a' + i))
+		s.Providers = append(s.Providers, engine.ProviderSpec{
+			Name: "p" + name, BaseURL: "https://" + name + ".example/v1", Auth: engine.AuthBearer,
+			Keys:   []engine.KeySpec{{Name: "main", Secret: engine.NewSecret("x")}, {Name: "spare", Secret: engine.NewSecret("y")}},
+			Limits: engine.Limits{Connect: time.Second, Headers: 20 * time.Second, Gate: time.Second, Idle: time.Second},
+		})
+		g.Channels = append(g.Channels, engine.ChannelSpec{Name: name, Provider: "p" + name})
+	}
+	s.Groups = []engine.GroupSpec{g}
+	return s
+}
+
+func catalog(t *testing.T, s engine.Spec) *engine.Catalog {
+	t.Helper()
+	c, problems := engine.NewCatalog(s)
+	if c == nil {
+		t.Fatalf("the specification is refused: %+v", problems)
+	}
+	return c
+}
+
+// play runs one request in a world where each upstream call takes the next outcome and
+// each question the next decision.
+type play struct {
+	outcomes  []enginetest.Outcome
+	decisions []engine.Decision
+	verdict   engine.Verdict
+	leaves    time.Duration
+	request   engine.Request
+	standing  *engine.Standing
+	now       time.Time
+}
+
+func (p *play) run(t *testing.T, c *engine.Catalog) enginetest.Trace {
+	t.Helper()
+	if p.standing == nil {
+		p.standing = engine.NewStanding()
+	}
+	if p.now.IsZero() {
+		p.now = start
+	}
+	if p.leaves == 0 {
+		p.leaves = -1
+	}
+	next := 0
+	w := &enginetest.World{
+		Now: p.now, Catalog: c, Standing: p.standing, Rand: half{}, LeavesAfter: p.leaves,
+		Upstream: func(s *engine.Send) enginetest.Outcome { return p.outcomes[min(s.Attempt, len(p.outcomes))-1] },
+		Classify: func(*engine.Evidence) engine.Verdict { return p.verdict },
+		Decide: func(*engine.Question) engine.Decision {
+			next++
+			return p.decisions[min(next, len(p.decisions))-1]
+		},
+	}
+	req := p.request
+	req.ID, req.Contract = "r", engine.Contract{Model: "m", Endpoint: engine.OpenAIChat}
+	req.Caller, _ = c.Caller("")
+	if req.Idempotency.Effects == engine.EffectsUnknown {
+		req.Idempotency = engine.Idempotency{ReplaySafe: true, Effects: engine.EffectsNone}
+	}
+	tr, err := w.Run(&req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.now = w.Now
+	return tr
+}
+
+// story tells a trace in one line: where each attempt went and when, and how it ended.
+func story(tr enginetest.Trace) string {
+	s := ""
+	for _, x := range tr.Sent {
+		key := ""
+		if x.Send.Key != nil && x.Send.Key.Name() != "main" {
+			key = "/" + x.Send.Key.Name()
+		}
+		last := ""
+		if x.Send.Last {
+			last = "!"
+		}
+		s += fmt.Sprintf("%s%s%s@%v ", x.Send.Channel.Name(), key, last, x.At.Sub(tr.Request.Arrived))
+	}
+	if tr.Refusal != nil {
+		return "refused " + tr.Refusal.Message
+	}
+	s += tr.Finish.Terminal.String()
+	if tr.Finish.Reply.Kind == engine.ReplyOwn {
+		s += fmt.Sprintf(" %d %s", tr.Finish.Reply.Status, tr.Finish.Reply.Code)
+	}
+	for _, a := range tr.Record.Attempts() {
+		if d, _ := a.Decision(); d.Interlock() != engine.InterlockNone {
+			s += " [" + d.Interlock().String() + "]"
+		}
+	}
+	return s
+}
+
+func failing(status int) enginetest.Outcome {
+	return enginetest.Outcome{Takes: time.Second, Failure: &engine.Evidence{Transport: engine.TransportHTTP, Status: status, Phase: engine.BeforeOutput}}
+}
+
+var (
+	good     = enginetest.Outcome{Takes: time.Second, Status: 200, Model: "m"}
+	refused  = enginetest.Outcome{Failure: &engine.Evidence{NetKind: engine.NetConnRefused, NetOp: engine.OpDial, NotStarted: true}}
+	silent   = enginetest.Outcome{Takes: time.Hour}
+	retry    = engine.Decision{Action: engine.Retry}
+	fallback = engine.Decision{Action: engine.Fallback}
+)
+
+func TestCallsEndAsTheirStorySays(t *testing.T) {
+	t.Parallel()
+	overloaded := engine.Verdict{Class: engine.ClassProviderTransient}
+	limited := func(d time.Duration) engine.Verdict {
+		return engine.Verdict{Class: engine.ClassRateLimited, RetryAfter: engine.WaitOf(d)}
+	}
+	exhausting := engine.Decision{Gates: engine.Gates{
+		FailureClass: engine.GatePass, ResponsePhase: engine.GatePass, Idempotency: engine.GatePass, AttemptBudget: engine.GateStop,
+	}}
+	cool := func(d engine.Decision, k engine.EffectKind) engine.Decision {
+		d.Effects = []engine.Effect{{Kind: k, For: time.Minute}}
+		return d
+	}
+	delayed := func(d engine.Decision, by time.Duration) engine.Decision {
+		d.Delay = engine.WaitOf(by)
+		return d
+	}
+	unsafe := engine.Request{Idempotency: engine.Idempotency{Effects: engine.EffectsPossible}}
+	for _, c := range []struct {
+		name string
+		play play
+		want string
+	}{
+		{"success", play{outcomes: []enginetest.Outcome{good}}, "a@0s success"},
+		{"fallback", play{outcomes: []enginetest.Outcome{failing(503), good}, decisions: []engine.Decision{fallback}, verdict: overloaded}, "a@0s b@1s success"},
+		{"retry with half of the base", play{outcomes: []enginetest.Outcome{failing(503), good}, decisions: []engine.Decision{retry}, verdict: overloaded}, "a@0s a@1.1s success"},
+		{"retry waits for Retry-After", play{outcomes: []enginetest.Outcome{failing(429), good}, decisions: []engine.Decision{retry}, verdict: limited(7 * time.Second)}, "a@0s a@8s success"},
+		{"a policy can't retry before Retry-After", play{outcomes: []enginetest.Outcome{failing(429), good}, decisions: []engine.Decision{delayed(retry, time.Second)}, verdict: limited(7 * time.Second)}, "a@0s a@8s success [retry_after]"},
+		{"Retry-After beyond the deadline", play{outcomes: []enginetest.Outcome{failing(429), good}, decisions: []engine.Decision{retry}, verdict: limited(time.Hour)}, "a@0s exhausted 429 fourgate_exhausted [retry_after]"},
+		{"fallback needs no Retry-After", play{outcomes: []enginetest.Outcome{failing(429), good}, decisions: []engine.Decision{fallback}, verdict: limited(time.Hour)}, "a@0s b@1s success"},
+		{"policy stops", play{outcomes: []enginetest.Outcome{failing(400)}, decisions: []engine.Decision{{}}}, "a@0s policy_stop"},
+		{"only the budget gate stops", play{outcomes: []enginetest.Outcome{failing(503)}, decisions: []engine.Decision{exhausting}, verdict: overloaded}, "a@0s exhausted 503 fourgate_exhausted"},
+		{"attempts are hard", play{outcomes: []enginetest.Outcome{failing(503)}, decisions: []engine.Decision{fallback, delayed(retry, 0)}, verdict: overloaded}, "a@0s b@1s b!@2s exhausted 503 fourgate_exhausted [budget]"},
+		{"per_route is hard", play{outcomes: []enginetest.Outcome{failing(503)}, decisions: []engine.Decision{delayed(retry, 0)}, verdict: overloaded}, "a@0s a@1s exhausted 503 fourgate_exhausted [budget]"},
+		{"no useful time is left", play{outcomes: []enginetest.Outcome{failing(503)}, decisions: []engine.Decision{delayed(fallback, 58*time.Second)}, verdict: overloaded}, "a@0s exhausted 503 fourgate_exhausted [budget]"},
+		{"the deadline ends a silent upstream", play{outcomes: []enginetest.Outcome{silent}, decisions: []engine.Decision{fallback}}, "a@0s exhausted 504 fourgate_deadline [budget]"},
+		{"a caller's hint shortens the deadline", play{outcomes: []enginetest.Outcome{silent}, decisions: []engine.Decision{exhausting}, request: engine.Request{TimeLimit: engine.WaitOf(5 * time.Second)}}, "a@0s exhausted 504 fourgate_deadline"},
+		{"a hint below the useful time", play{request: engine.Request{TimeLimit: engine.WaitOf(time.Second)}}, "exhausted 504 fourgate_deadline"},
+		{"an SDK's retries count", play{outcomes: []enginetest.Outcome{failing(503)}, decisions: []engine.Decision{fallback}, verdict: overloaded, request: engine.Request{SDKRetry: 2}}, "a!@0s exhausted 503 fourgate_exhausted [budget]"},
+		{"the policy picks a channel", play{outcomes: []enginetest.Outcome{failing(503), good}, decisions: []engine.Decision{{Action: engine.Fallback, Channel: "c"}}, verdict: overloaded}, "a@0s c@1s success"},
+		{"a channel outside the chain", play{outcomes: []enginetest.Outcome{failing(503)}, decisions: []engine.Decision{{Action: engine.Fallback, Channel: "z"}}, verdict: overloaded}, "a@0s exhausted 503 fourgate_exhausted [eligible]"},
+		{"substitution was not declared", play{outcomes: []enginetest.Outcome{failing(503)}, decisions: []engine.Decision{{Action: engine.Substitute}}, verdict: overloaded}, "a@0s policy_stop [contract]"},
+		{"another model is never passed on", play{outcomes: []enginetest.Outcome{{Status: 200, Model: "other"}, good}, decisions: []engine.Decision{fallback}}, "a@0s b@0s success"},
+		{"another model, and the policy stops", play{outcomes: []enginetest.Outcome{{Status: 200, Model: "other"}}, decisions: []engine.Decision{{}}}, "a@0s policy_stop 502 contract_violation"},
+		{"a refused connection may be replayed unsafe or not", play{outcomes: []enginetest.Outcome{refused, good}, decisions: []engine.Decision{fallback}, request: unsafe}, "a@0s b@0s success"},
+		{"a cut may not", play{outcomes: []enginetest.Outcome{{Failure: &engine.Evidence{NetKind: engine.NetConnReset, NetOp: engine.OpReadHeaders}}}, decisions: []engine.Decision{fallback}, request: unsafe}, "a@0s policy_stop 502 upstream_network [effects]"},
+		{"a cooled key gives way to the spare one", play{outcomes: []enginetest.Outcome{failing(401), good}, decisions: []engine.Decision{cool(delayed(retry, 0), engine.EffectCoolKey)}, verdict: engine.Verdict{Class: engine.ClassKeyFault}}, "a@0s a/spare@1s success"},
+		{"a quarantined channel is not retried", play{outcomes: []enginetest.Outcome{failing(503)}, decisions: []engine.Decision{cool(retry, engine.EffectQuarantineChannel)}, verdict: overloaded}, "a@0s exhausted 503 fourgate_exhausted [eligible]"},
+		{"an evicted model is not retried", play{outcomes: []enginetest.Outcome{failing(404)}, decisions: []engine.Decision{cool(retry, engine.EffectEvictModel)}}, "a@0s exhausted 503 fourgate_exhausted [eligible]"},
+		{"the caller goes before headers", play{outcomes: []enginetest.Outcome{silent}, leaves: 3 * time.Second}, "a@0s cancelled"},
+		{"the caller goes in backoff", play{outcomes: []enginetest.Outcome{failing(429)}, decisions: []engine.Decision{retry}, verdict: limited(9 * time.Second), leaves: 3 * time.Second}, "a@0s cancelled"},
+		{"the caller goes mid-stream", play{outcomes: []enginetest.Outcome{{Status: 200, Relays: time.Minute}}, leaves: 3 * time.Second}, "a@0s cancelled"},
+		{"a cut after output is never replayed", play{outcomes: []enginetest.Outcome{{Status: 200, Broken: &engine.Evidence{NetKind: engine.NetUnexpectedEOF}}}, decisions: []engine.Decision{fallback}}, "a@0s partial [committed]"},
+		{"a refusal is a success", play{outcomes: []enginetest.Outcome{failing(200)}, decisions: []engine.Decision{{}}, verdict: engine.Verdict{Class: engine.ClassRefusal}}, "a@0s success"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if got := story(c.play.run(t, catalog(t, spec(3)))); got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestRetryBudgetEndsAnOutage(t *testing.T) {
+	t.Parallel()
+	s := spec(2)
+	s.RetryBudget = engine.RetryBudgetSpec{Ratio: 0.1, Cap: 3}
+	p := play{
+		outcomes: []enginetest.Outcome{failing(503)}, decisions: []engine.Decision{fallback, {}},
+		verdict: engine.Verdict{Class: engine.ClassProviderTransient}, standing: engine.NewStanding(),
+	}
+	c, extra := catalog(t, s), 0
+	for range 10 {
+		extra += len(p.run(t, c).Sent) - 1
+	}
+	if extra != 3 {
+		t.Errorf("ten failing requests made %d extra attempts; the budget holds 3", extra)
+	}
+}
+
+func TestBreakers(t *testing.T) {
+	t.Parallel()
+	counted := engine.Decision{Action: engine.Fallback, Effects: []engine.Effect{{Kind: engine.EffectCountFailure}}}
+	bad := []enginetest.Outcome{failing(503), good}
+	f := func(t *testing.T, b engine.BreakerSpec, steps []string) {
+		t.Helper()
+		s := spec(2)
+		s.Groups[0].Breaker = b
+		c := catalog(t, s)
+		p := play{decisions: []engine.Decision{counted}, verdict: engine.Verdict{Class: engine.ClassProviderTransient}, standing: engine.NewStanding()}
+		for i, step := range steps {
+			var do, want string
+			if _, err := fmt.Sscan(step, &do, &want); err != nil {
+				t.Fatal(err)
+			}
+			if d, err := time.ParseDuration(do); err == nil {
+				p.now = p.now.Add(d)
+				do = want
+				want = step[len(step)-1:]
+			}
+			p.outcomes = []enginetest.Outcome{good}
+			if do == "bad" {
+				p.outcomes = bad
+			}
+			if tr := p.run(t, c); tr.Sent[0].Send.Channel.Name() != want {
+				t.Fatalf("step %d %q: the request began on channel %s", i+1, step, tr.Sent[0].Send.Channel.Name())
+			}
+		}
+	}
+	t.Run("window", func(t *testing.T) {
+		t.Parallel()
+		f(t, engine.BreakerSpec{Mode: engine.BreakerWindow, Failures: 3, Window: 5 * time.Minute, OpenFor: time.Minute},
+			[]string{"bad a", "ok a", "bad a", "bad a", "ok b", "57s ok b", "2s ok a", "bad a", "bad a", "ok a", "6m bad a", "bad a", "ok a"})
+	})
+	t.Run("consecutive", func(t *testing.T) {
+		t.Parallel()
+		f(t, engine.BreakerSpec{Mode: engine.BreakerConsecutive, Failures: 2, OpenFor: 30 * time.Second, HalfOpenProbes: 2},
+			[]string{"bad a", "ok a", "bad a", "bad a", "ok b", "40s bad a", "ok b", "40s ok a", "ok a", "bad a", "ok a"})
+	})
+}
+
+func TestAnswersFromTheContractsModel(t *testing.T) {
+	t.Parallel()
+	s := spec(1)
+	s.Groups[0].Models = []string{"gpt-4o", "claude-3-5-sonnet"}
+	s.Groups[0].Channels[0].SendAs = map[string]string{"gpt-4o": "prod-4o"}
+	s.Groups[0].Channels[0].Serves = "gpt-4o"
+	s.Groups[0].Channels[0].AnswersAs = []string{"gpt-4o-eu"}
+	ch := catalog(t, s).Groups()[0].Channels()[0]
+	for answered, want := range map[string]bool{
+		"": true, "gpt-4o": true, "gpt-4o-2024-08-06": true, "gpt-4o-20240806": true, "prod-4o": true, "gpt-4o-eu": true,
+		"gpt-4o-mini": false, "gpt-4o-mini-2024-07-18": false, "gpt-4": false, "gpt-4o-2024-13-06": false, "gpt-4o-20240806x": false,
+		"gpt-4o-1234": false, "GPT-4o": false, "claude-3-5-sonnet": false, "gpt-4o-2024-08-6": false, "gpt-4o-202-40806": false,
+	} {
+		if got := ch.Accepts("gpt-4o", answered); got != want {
+			t.Errorf("an answer from %q: accepted is %v, want %v", answered, got, want)
+		}
+	}
+}
+
+func TestRateIsAdmission(t *testing.T) {
+	t.Parallel()
+	s := spec(1)
+	s.Groups[0].RPM = 60
+	p := play{outcomes: []enginetest.Outcome{{Status: 200, Model: "m"}}, standing: engine.NewStanding()}
+	c := catalog(t, s)
+	var got []string
+	for range 3 {
+		got = append(got, story(p.run(t, c)))
+	}
+	p.now = p.now.Add(time.Second)
+	got = append(got, story(p.run(t, c)))
+	spent := `refused every route group for model "m" has spent its rate`
+	for i, want := range []string{"a@0s success", spent, spent, "a@0s success"} {
+		if got[i] != want {
+			t.Errorf("request %d: got %s, want %s", i+1, got[i], want)
+		}
+	}
+}
