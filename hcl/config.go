@@ -1,0 +1,94 @@
+package hcl
+
+import (
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/fourgate-dev/fourgate/engine"
+)
+
+// Config is a configuration without a single error in it. It doesn't change: a reload
+// makes another one. Its paths are absolute or relative to the working directory; they
+// were written relative to the configuration's own directory.
+type Config struct {
+	Server      Server
+	Classifiers []Classifier
+	Spec        engine.Spec     // providers, groups and callers as the file says them
+	Catalog     *engine.Catalog // the same, checked
+	Policy      Policy
+	Ledger      Ledger
+	Files       []string // the files that were read, for whoever watches them
+}
+
+// Server is what the proxy listens on and how it treats a connection.
+type Server struct {
+	Listen       string        // host:port
+	AdminListen  string        // host:port; empty when there is no admin listener
+	AdminToken   engine.Secret // wanted as a bearer token by the admin listener; empty asks for none
+	MaxBody      int64         // bytes of a request body
+	DebugHeaders bool          // answer with X-Fourgate-Channel, -Strategy and -Attempts
+	DrainTimeout time.Duration // how long requests in flight may finish at shutdown
+	Anonymous    bool          // callers without a key are meant
+}
+
+// Classifier is one module that turns a failure into a verdict.
+type Classifier struct {
+	Name        string
+	Module      string        // "builtin:NAME" or the path of a .wasm file
+	SHA256      string        // lower-case hex of the file; empty for a builtin
+	Timeout     time.Duration // of one classification
+	MemoryBytes int64         // the most linear memory that the module may have
+}
+
+// Policy says which Rego answers, and how long it may take.
+type Policy struct {
+	Paths   []string // files or directories; none means the embedded policy
+	Query   string   // the rule that is asked, "data.fourgate.decision"
+	Timeout time.Duration
+	// Params is data.params: nil, bool, string, [json.Number], []any and
+	// map[string]any.
+	Params map[string]any
+}
+
+// Ledger says where the records of requests go.
+type Ledger struct {
+	Store      string // "sqlite" or "none"
+	Path       string // of the database file; empty without a store
+	Durability string // "batch" or "sync"
+	Retention  time.Duration
+}
+
+// Environment is what a configuration can see of the world. A nil LookupEnv has no
+// variables; a nil ReadFile or ReadDir reads the file system.
+type Environment struct {
+	LookupEnv func(name string) (string, bool)
+	ReadFile  func(path string) ([]byte, error)
+	ReadDir   func(path string) ([]fs.DirEntry, error)
+}
+
+// Process returns the environment of the running process.
+func Process() Environment {
+	return Environment{LookupEnv: os.LookupEnv, ReadFile: os.ReadFile, ReadDir: os.ReadDir}
+}
+
+func (e Environment) lookup(name string) (string, bool) {
+	if e.LookupEnv == nil {
+		return "", false
+	}
+	return e.LookupEnv(name)
+}
+
+func (e Environment) readFile(path string) ([]byte, error) {
+	if e.ReadFile == nil {
+		return os.ReadFile(path)
+	}
+	return e.ReadFile(path)
+}
+
+func (e Environment) readDir(path string) ([]fs.DirEntry, error) {
+	if e.ReadDir == nil {
+		return os.ReadDir(path)
+	}
+	return e.ReadDir(path)
+}

@@ -1,0 +1,108 @@
+package hcl
+
+import (
+	"bytes"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	hcl2 "github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/hashicorp/hcl/v2/json"
+)
+
+// Load reads the configuration at path, which is one file or a directory of *.hcl and
+// *.hcl.json files. It reports everything that is wrong at once; the configuration is
+// nil if any of it is an error. Load keeps nothing of env.
+func Load(path string, env Environment) (*Config, Diagnostics) {
+	base, files, diags := find(path, env)
+	d := newDecoder(env, base)
+	d.diags = diags
+	var parsed []*hcl2.File
+	for _, name := range files {
+		src, err := env.readFile(name)
+		if err != nil {
+			d.add(unreadable(name, err))
+			d.incomplete = true
+			continue
+		}
+		d.cfg.Files = append(d.cfg.Files, name)
+		if file := d.parse(src, name); file != nil {
+			parsed = append(parsed, file)
+		}
+	}
+	if len(parsed) > 0 {
+		d.decode(parsed)
+	}
+	for i := range d.diags {
+		d.diags[i].source = d.shown[d.diags[i].File]
+	}
+	d.diags.sort()
+	if d.diags.HasErrors() {
+		return nil, d.diags
+	}
+	return d.cfg, d.diags
+}
+
+// find returns the directory that relative paths start from, and the files to read.
+func find(path string, env Environment) (base string, files []string, diags Diagnostics) {
+	entries, err := env.readDir(path)
+	if err != nil { // not a directory, or not there: reading the file tells which
+		return filepath.Dir(path), []string{path}, nil
+	}
+	for _, e := range entries {
+		if !e.IsDir() && !strings.HasPrefix(e.Name(), ".") &&
+			(strings.HasSuffix(e.Name(), ".hcl") || strings.HasSuffix(e.Name(), ".hcl.json")) {
+			files = append(files, filepath.Join(path, e.Name()))
+		}
+	}
+	slices.Sort(files)
+	if len(files) == 0 {
+		diags = Diagnostics{{
+			Summary: "Directory has no configuration", File: path,
+			Detail: "No file in it ends in .hcl or .hcl.json. Write one, or name a file with -c.",
+		}}
+	}
+	return path, files, diags
+}
+
+func unreadable(name string, err error) Diagnostic {
+	return Diagnostic{
+		Summary: "Cannot read the configuration", File: name,
+		Detail: fmt.Sprintf("%v. Name an existing file or directory with -c.", err),
+	}
+}
+
+func isJSON(filename string) bool { return strings.HasSuffix(filename, ".json") }
+
+// parse returns nil if the file has a syntax error: what the parser makes of such a
+// file would give diagnostics about things that nobody wrote.
+func (d *decoder) parse(src []byte, filename string) *hcl2.File {
+	src = bytes.TrimPrefix(src, []byte("\ufeff"))
+	shown := &hcl2.File{Bytes: mask(src)}
+	d.shown[filename] = shown
+	if diag, ok := guard(src, filename); !ok {
+		shown.Bytes = nil // a picture of a megabyte helps nobody
+		d.add(diag)
+		d.incomplete = true
+		return nil
+	}
+	var file *hcl2.File
+	var diags hcl2.Diagnostics
+	if isJSON(filename) {
+		file, diags = json.Parse(src, filename)
+	} else {
+		file, diags = hclsyntax.ParseConfig(src, filename, hcl2.InitialPos)
+	}
+	for _, diag := range diags {
+		d.add(translate(diag))
+	}
+	if diags.HasErrors() || file == nil {
+		d.incomplete = true
+		return nil
+	}
+	shown.Nav = file.Nav
+	d.source[filename] = src
+	return file
+}

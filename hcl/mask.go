@@ -1,0 +1,138 @@
+package hcl
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+
+	"github.com/agext/levenshtein"
+)
+
+var (
+	// sensitiveWord finds words after which a credential may stand.
+	sensitiveWord = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`)
+	// credential finds credentials that stand where none belongs: a vendor's key by
+	// its prefix, and the user and password of a URL.
+	credential = regexp.MustCompile(`\b(?:sk|pk|rk|gsk|xai|fg)-[A-Za-z0-9_\-]{6,}|\bAIza[A-Za-z0-9_\-]{10,}|://[^/\s"@]+@`)
+)
+
+// mask returns a copy of a source that may be shown. It has the same length and lines,
+// so that places stay true. It works on the text, not on what the parser made of it:
+// the source of a syntax error must not show a secret either. In doubt it hides more.
+func mask(src []byte) []byte {
+	shown := bytes.Clone(src)
+	for _, at := range credential.FindAllIndex(src, -1) {
+		cover(shown, at[0], at[1])
+	}
+	for _, at := range sensitiveWord.FindAllIndex(src, -1) {
+		word := string(src[at[0]:at[1]])
+		switch {
+		case isSensitive(word):
+			cover(shown, at[1], valueEnd(src, at[1]))
+		case word == "key":
+			// The body of a key block: whatever it holds, even under another name.
+			if open := blockOpen(src, at[1]); open >= 0 {
+				cover(shown, open+1, blockEnd(src, open))
+			}
+		}
+	}
+	return shown
+}
+
+// isSensitive says whether a word names a credential, or was meant to.
+func isSensitive(word string) bool {
+	word = strings.ToLower(word)
+	for _, part := range []string{"secret", "token", "password", "passwd", "credential", "api_key", "apikey", "key_sha256"} {
+		if strings.Contains(word, part) {
+			return true
+		}
+	}
+	return len(word) >= 4 && len(word) <= 8 && levenshtein.Distance(word, "secret", nil) <= 2
+}
+
+// valueEnd returns where the value that follows from i ends: with the line, or with the
+// file if the line leaves something open.
+func valueEnd(src []byte, i int) int {
+	for {
+		end := lineEnd(src, i)
+		rest := bytes.Trim(src[i:end], " \t\r\"=:")
+		if len(rest) == 0 && end < len(src) {
+			i = end + 1 // the value is on the next line
+			continue
+		}
+		if bytes.Contains(rest, []byte("<<")) || unclosed(rest) {
+			return len(src)
+		}
+		return end
+	}
+}
+
+func lineEnd(src []byte, i int) int {
+	if n := bytes.IndexByte(src[i:], '\n'); n >= 0 {
+		return i + n
+	}
+	return len(src)
+}
+
+func unclosed(text []byte) bool {
+	level := 0
+	for _, c := range text {
+		switch c {
+		case '{', '[', '(':
+			level++
+		case '}', ']', ')':
+			level--
+		}
+	}
+	return level > 0
+}
+
+// blockOpen returns the index of the brace that opens the block whose type ends at i,
+// or -1 if no block follows on the line. JSON writes a colon before the brace.
+func blockOpen(src []byte, i int) int {
+	end := lineEnd(src, i)
+	open := bytes.IndexByte(src[i:end], '{')
+	if open < 0 {
+		return -1
+	}
+	return i + open
+}
+
+// blockEnd returns the index of the brace that closes the one at open, or the end of
+// the source.
+func blockEnd(src []byte, open int) int {
+	level := 0
+	for i := open; i < len(src); i++ {
+		switch src[i] {
+		case '"':
+			i = stringEnd(src, i) - 1
+		case '{':
+			level++
+		case '}':
+			if level--; level == 0 {
+				return i
+			}
+		}
+	}
+	return len(src)
+}
+
+// cover writes three stars and blanks over a part of each line. Three whatever the
+// length, so that the length of a secret doesn't show.
+func cover(shown []byte, from, to int) {
+	for from < to && bytes.IndexByte([]byte(" \t\"=:"), shown[from]) >= 0 {
+		from++
+	}
+	stars := 0
+	for i := from; i < to; i++ {
+		switch {
+		case shown[i] == '\n':
+			stars = 0
+		case stars < 3:
+			shown[i] = '*'
+			stars++
+		default:
+			shown[i] = ' '
+		}
+	}
+}

@@ -1,0 +1,10 @@
+provider "openai" {
+  base_url = "https://me:sk-7f3a9c0d55aa-do-not-print@example.com" # ERROR: Invalid base URL
+  key "main" { secret = env("OPENAI_API_KEY") }
+}
+
+route_group "gpt-4o" {
+  models    = ["gpt-4o-2024-08-06"]
+  endpoints = ["openai.chat"]
+  channel "openai" { provider = provider.openai }
+}

@@ -1,0 +1,15 @@
+provider "openai" {
+  base_url = "https://api.openai.com/v1"
+  key "main" { secret = env("OPENAI_API_KEY") }
+}
+
+route_group "gpt-4o" {
+  models    = ["gpt-4o-2024-08-06"]
+  endpoints = ["openai.chat"]
+  channel "openai" { provider = provider.openai }
+}
+
+caller "team-a" {
+  key_sha256 = "sk-7f3a9c0d55aa-do-not-print" # ERROR: Not a SHA-256
+  groups     = [route_group.gpt-4o]
+}

@@ -1,0 +1,9 @@
+provider "openai" {
+  base_url = "https://api.openai.com/v1"
+  key "main" { secret = env("OPENAI_API_KEY") }
+}
+
+route_group "gpt-4o" { # ERROR: Missing argument
+  models    = ["gpt-4o-2024-08-06"]
+  channel "openai" { provider = provider.openai }
+}

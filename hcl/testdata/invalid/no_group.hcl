@@ -1,0 +1,5 @@
+# ERROR: No route group
+provider "openai" { # WARNING: Unused provider
+  base_url = "https://api.openai.com/v1"
+  key "main" { secret = env("OPENAI_API_KEY") }
+}

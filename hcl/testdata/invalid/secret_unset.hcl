@@ -1,0 +1,10 @@
+provider "openai" {
+  base_url = "https://api.openai.com/v1"
+  key "main" { secret = env("UNSET") } # ERROR: Missing secret
+}
+
+route_group "gpt-4o" {
+  models    = ["gpt-4o-2024-08-06"]
+  endpoints = ["openai.chat"]
+  channel "openai" { provider = provider.openai }
+}

@@ -1,0 +1,13 @@
+provider "openai" {
+  base_url = "https://api.openai.com/v1"
+  key "main" {
+    secret = env("OPENAI_API_KEY")
+    secert = "sk-7f3a9c0d55aa-do-not-print" # ERROR: Unknown argument
+  }
+}
+
+route_group "gpt-4o" {
+  models    = ["gpt-4o-2024-08-06"]
+  endpoints = ["openai.chat"]
+  channel "openai" { provider = provider.openai }
+}
