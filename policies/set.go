@@ -1,0 +1,146 @@
+package policies
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/storage"
+	"github.com/open-policy-agent/opa/v1/topdown"
+
+	"github.com/fourgate-dev/fourgate/engine"
+)
+
+var _ engine.Policy = (*Set)(nil)
+
+// Set is a compiled policy with its parameters. It never changes; a reload makes
+// another one. It may be used from many goroutines.
+type Set struct {
+	compiler *ast.Compiler
+	query    ast.Body
+	store    storage.Store
+	params   [2]*ast.Term // input.params
+	timeout  time.Duration
+	reads    reads
+	places   map[*ast.Rule]string // the entry point's rules and their places
+	memory   *memory              // nil remembers nothing
+}
+
+// Faults of a policy, as they stand in [engine.Decision.Fault].
+const (
+	faultUndefined = "undefined"
+	faultConflict  = "conflict"
+	faultMistyped  = "mistyped"
+	faultTimeout   = "timeout"
+	faultError     = "error"
+)
+
+// answerVar is the variable of the query that the answer is bound to.
+const answerVar = ast.Var("answer")
+
+// Decide answers a question. An answer to the same question, as far as the policy can
+// see it, is remembered; one with a fault is not, because a late answer may come in
+// time the next time.
+func (s *Set) Decide(q *engine.Question) engine.Decision {
+	if s.memory == nil {
+		return s.evaluate(q)
+	}
+	var space [256]byte
+	key := s.reads.appendKey(space[:0], q)
+	if d, ok := s.memory.recall(key); ok {
+		return d
+	}
+	d := s.evaluate(q)
+	if d.Fault == "" {
+		s.memory.keep(key, d)
+	}
+	return d
+}
+
+// evaluate asks the policy itself. Whatever goes wrong becomes a fault, a panic inside
+// OPA included: one request's odd failure must not end the others.
+func (s *Set) evaluate(q *engine.Question) (d engine.Decision) {
+	defer func() {
+		if recover() != nil {
+			d = engine.Decision{Fault: faultError}
+		}
+	}()
+
+	ctx := context.Background()
+	txn, err := s.store.NewTransaction(ctx)
+	if err != nil {
+		return engine.Decision{Fault: faultError}
+	}
+	defer s.store.Abort(ctx, txn)
+
+	cancel := topdown.NewCancel()
+	timer := time.AfterFunc(s.timeout, cancel.Cancel)
+	defer timer.Stop()
+
+	var answer ast.Value
+	witness := witness{places: s.places}
+	err = topdown.NewQuery(s.query).
+		WithCompiler(s.compiler).
+		WithStore(s.store).
+		WithTransaction(txn).
+		WithInput(s.reads.input(q, s.params)).
+		WithCancel(cancel).
+		WithStrictBuiltinErrors(true).
+		WithQueryTracer(&witness).
+		Iter(ctx, func(result topdown.QueryResult) error {
+			answer = result[answerVar].Value
+			return nil
+		})
+	if err != nil {
+		return engine.Decision{Fault: faultOf(err), Rule: witness.place}
+	}
+	if answer == nil {
+		return engine.Decision{Fault: faultUndefined}
+	}
+	d, err = readAnswer(answer)
+	if err != nil {
+		return engine.Decision{Fault: faultMistyped, Rule: witness.place}
+	}
+	d.Rule = witness.place
+	return d
+}
+
+// faultOf names what OPA reports.
+func faultOf(err error) string {
+	var opa *topdown.Error
+	if !errors.As(err, &opa) {
+		return faultError
+	}
+	switch opa.Code {
+	case topdown.CancelErr:
+		return faultTimeout
+	case topdown.ConflictErr:
+		return faultConflict
+	}
+	return faultError
+}
+
+// witness notes which rule of the entry point answered: the last that succeeded.
+type witness struct {
+	places map[*ast.Rule]string
+	place  string
+}
+
+// Enabled is part of [topdown.QueryTracer].
+func (w *witness) Enabled() bool { return true }
+
+// Config is part of [topdown.QueryTracer]; no variables are wanted.
+func (w *witness) Config() topdown.TraceConfig { return topdown.TraceConfig{} }
+
+// TraceEvent is part of [topdown.QueryTracer].
+func (w *witness) TraceEvent(e topdown.Event) {
+	if e.Op != topdown.ExitOp {
+		return
+	}
+	if rule, ok := e.Node.(*ast.Rule); ok {
+		if place, ok := w.places[rule]; ok {
+			w.place = place
+		}
+	}
+}
