@@ -306,7 +306,7 @@ func ParseRecord(b []byte) (*Record, error) {
 		return nil, fmt.Errorf("cannot read ledger record: %w", err)
 	}
 	endpoint, _ := ParseEndpoint(f.Contract.Endpoint)
-	terminal, _ := parse[Terminal]("terminal", terminalNames[:], f.Terminal)
+	terminal, _ := ParseTerminal(f.Terminal)
 	r := &Record{
 		requestID: f.RequestID, caller: f.Caller, contract: Contract{f.Contract.Model, endpoint}, sdkRetry: f.SDKRetry,
 		at: f.At, terminal: terminal, status: f.Status, elapsed: fromMS(f.ElapsedMS),

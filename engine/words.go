@@ -382,6 +382,11 @@ func ParseEffects(s string) (Effects, error) { return parse[Effects]("effects", 
 // ParseAction reads a decision's action.
 func ParseAction(s string) (Action, error) { return parse[Action]("action", actionNames[:], s) }
 
+// ParseTerminal reads how a request ended.
+func ParseTerminal(s string) (Terminal, error) {
+	return parse[Terminal]("terminal reason", terminalNames[:], s)
+}
+
 // ParseTransport reads a transport.
 func ParseTransport(s string) (Transport, error) {
 	return parse[Transport]("transport", transportNames[:], s)
