@@ -49,15 +49,19 @@ func (a *Attempt) open() *Error {
 	if err != nil {
 		// An upstream that refuses a large body answers and closes before it has read
 		// all of it; that answer says more than the broken write.
-		if sent == 0 || err.Kind != engine.NetConnReset || a.receive(time.Now()) != nil {
-			return err
+		if sent == 0 || err.Kind != engine.NetConnReset || a.receive(time.Now(), earlyAnswer) != nil {
+			return a.fail(err.Op, err.Kind, err.NotStarted, err.Err)
 		}
 		a.cut = true
 		return nil
 	}
 	a.times.Sent = time.Now()
-	return a.receive(a.times.Sent)
+	return a.receive(a.times.Sent, a.limits.Headers)
 }
+
+// earlyAnswer is how long to look for an answer on a connection that takes no more bytes.
+// It has arrived before the write failed, or never will.
+const earlyAnswer = 100 * time.Millisecond
 
 // connect dials and, if the target wants it, agrees on TLS.
 func (a *Attempt) connect(now time.Time) *Error {
@@ -136,10 +140,10 @@ func (a *Attempt) send() (int64, *Error) {
 	return n, nil
 }
 
-// receive reads heads until the final one.
-func (a *Attempt) receive(now time.Time) *Error {
+// receive reads heads until the final one, for patience at most.
+func (a *Attempt) receive(now time.Time, patience time.Duration) *Error {
 	c := a.conn
-	limit, late := a.limit(now, a.limits.Headers, engine.NetHeaderTimeout)
+	limit, late := a.limit(now, patience, engine.NetHeaderTimeout)
 	c.r, c.w = 0, 0
 	for interim := 0; ; {
 		end, lines, err := c.readHead(limit)
