@@ -1,0 +1,93 @@
+package ledger
+
+import (
+	"unsafe"
+
+	"github.com/fourgate-dev/fourgate/engine"
+)
+
+// batch is what will be written in one transaction. All text lies in one buffer, so
+// that a record costs no allocation.
+type batch struct {
+	text     []byte
+	rows     []row
+	closings int // rows that hold a finished request
+
+	fate *fate // nil as long as nobody waits
+}
+
+// fate is what became of a batch's first try. It outlives the batch.
+type fate struct {
+	known chan struct{}
+	err   error // set before known is closed
+}
+
+// row is one record: its key, and where its id and its JSON lie in the text.
+type row struct {
+	key           int64
+	id, json, end int
+	closing       bool
+}
+
+// maxSpareText is the largest buffer that an empty batch keeps; one that grew in an
+// outage is left to the garbage collector.
+const maxSpareText = 4 << 20
+
+// add puts a record in a new row and returns its index.
+func (b *batch) add(key int64, r *engine.Record) int {
+	b.rows = append(b.rows, row{key: key})
+	b.set(len(b.rows)-1, r)
+	return len(b.rows) - 1
+}
+
+// set puts a record in row i. The text that the row had before stays behind unused;
+// it is at most what the opening of the same request took.
+func (b *batch) set(i int, r *engine.Record) {
+	w := &b.rows[i]
+	w.id = len(b.text)
+	b.text = append(b.text, r.RequestID()...)
+	w.json = len(b.text)
+	b.text = r.AppendJSON(b.text)
+	w.end = len(b.text)
+}
+
+// close marks row i as a finished request.
+func (b *batch) close(i int) {
+	b.rows[i].closing = true
+	b.closings++
+}
+
+// fields returns what is bound for row i. The strings alias the batch's text: they
+// are valid until the next change to the batch, and the driver copies them before.
+func (b *batch) fields(i int) (key int64, id, json string) {
+	w := b.rows[i]
+	return w.key, alias(b.text[w.id:w.json]), alias(b.text[w.json:w.end])
+}
+
+func alias(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// wait returns where the batch's fate will be known. Only for a batch that is still
+// being filled.
+func (b *batch) wait() *fate {
+	if b.fate == nil {
+		b.fate = &fate{known: make(chan struct{})}
+	}
+	return b.fate
+}
+
+// settle tells those who wait, the first time that it is called.
+func (b *batch) settle(err error) {
+	if b.fate != nil {
+		b.fate.err = err
+		close(b.fate.known)
+		b.fate = nil
+	}
+}
+
+// reset empties the batch for its next use.
+func (b *batch) reset() {
+	if cap(b.text) > maxSpareText {
+		b.text, b.rows = nil, nil
+	}
+	*b = batch{text: b.text[:0], rows: b.rows[:0]}
+}

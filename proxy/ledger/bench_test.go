@@ -1,0 +1,74 @@
+package ledger
+
+import (
+	"testing"
+
+	"github.com/fourgate-dev/fourgate/engine"
+)
+
+// benchRecords are a day in the life of a proxy: mostly one attempt, now and then a
+// fallback. Each comes as it opens and as it closes.
+func benchRecords(b *testing.B, n int) (opened, closed []*engine.Record) {
+	b.Helper()
+	for i := range n {
+		opened = append(opened, record(b, i, "", openAttempt(1, "openai")))
+		if i%20 == 0 {
+			closed = append(closed, record(b, i, "success",
+				failedAttempt(1, "openai", "provider_transient"), goodAttempt(2, "azure-east")))
+			continue
+		}
+		closed = append(closed, success(b, i))
+	}
+	return opened, closed
+}
+
+// BenchmarkLedgerRecord is the whole cost of a record: both calls and the writer. The
+// CPU of all threads is reported beside the time.
+func BenchmarkLedgerRecord(b *testing.B) {
+	// The records are made before the measurement, so there is an end to them. When
+	// they come again they have new keys, as far as the store can tell.
+	const n = 40 * batchRecords
+	opened, closed := benchRecords(b, n)
+
+	// write runs every pair through one store, batch by batch as under a steady load.
+	// Where requests last, another batch begins between opening and closing.
+	write := func(b *testing.B, lasts bool) {
+		b.ReportAllocs()
+		s := openStore(b, Options{}, seams{})
+		begun, records := processCPU(), 0
+		for b.Loop() {
+			at := records % n
+			for i := at; i < at+batchRecords; i++ {
+				s.Opened(opened[i])
+				if !lasts {
+					s.Closed(closed[i])
+				}
+			}
+			s.flush()
+			if lasts {
+				for i := at; i < at+batchRecords; i++ {
+					s.Closed(closed[i])
+				}
+				s.flush()
+			}
+			records += batchRecords
+		}
+		b.ReportMetric(float64(processCPU()-begun)/float64(records), "cpu-ns/record")
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(records), "ns/record")
+	}
+	b.Run("short", func(b *testing.B) { write(b, false) })
+	b.Run("lasting", func(b *testing.B) { write(b, true) })
+}
+
+// BenchmarkClosed is what a request itself pays.
+func BenchmarkClosed(b *testing.B) {
+	s := openStore(b, Options{QueueRecords: 1 << 30, QueueBytes: 1 << 40}, seams{})
+	opened, closed := benchRecords(b, 1000)
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		s.Opened(opened[i])
+		s.Closed(closed[i])
+		i = (i + 1) % len(closed)
+	}
+}

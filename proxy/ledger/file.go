@@ -1,0 +1,269 @@
+package ledger
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"io"
+	"net/url"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"modernc.org/sqlite"
+)
+
+// rowsPerStatement is how many rows one prepared INSERT takes. Larger ones gain
+// nothing measurable: by then the pages, not the statement, are what costs.
+const rowsPerStatement = 32
+
+// rowsPerPrune bounds one step of the retention, which takes about a millisecond, so
+// that records don't wait behind it.
+const rowsPerPrune = 500
+
+// busyTimeout is how long one statement waits for another process's lock. It is short
+// because the writer tries again by itself.
+const busyTimeout = 100 * time.Millisecond
+
+// step names one operation on the file, for tests that let it fail.
+type step string
+
+const (
+	stepOpen   step = "open"
+	stepBegin  step = "begin"
+	stepPut    step = "put"
+	stepCommit step = "commit"
+	stepPrune  step = "prune"
+)
+
+// seams let tests disturb a file. Production leaves both nil.
+type seams struct {
+	fail  func(step) error // an error to meet instead of the operation
+	setup func() []string  // more statements for each new connection
+}
+
+func (s seams) meet(at step) error {
+	if s.fail == nil {
+		return nil
+	}
+	return s.fail(at)
+}
+
+// file is the writer's connection. It is for one goroutine. It speaks to the driver
+// without database/sql between them, whose pool, locks and conversions would cost as
+// much as a third of the write.
+type file struct {
+	seams                                    seams
+	conn                                     driver.Conn
+	begin, commit, putOne, putMany, pruneOld driver.Stmt
+	args                                     []driver.NamedValue
+}
+
+// openFile opens the file, creates it and its tables where they are missing, and
+// prepares the statements.
+func openFile(path string, durability Durability, seams seams) (*file, error) {
+	if err := seams.meet(stepOpen); err != nil {
+		return nil, err
+	}
+	dsn, err := dataSource(path, "")
+	if err != nil {
+		return nil, err
+	}
+	conn, err := (&sqlite.Driver{}).Open(dsn)
+	if err != nil {
+		return nil, err
+	}
+	f := &file{seams: seams, conn: conn}
+	if err := f.setUp(durability); err != nil {
+		f.close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func (f *file) setUp(durability Durability) error {
+	synchronous := "NORMAL"
+	if durability == Sync {
+		synchronous = "FULL"
+	}
+	pragmas := []string{
+		fmt.Sprintf("PRAGMA busy_timeout = %d", busyTimeout.Milliseconds()),
+		fmt.Sprintf("PRAGMA page_size = %d", pageSize), // counts only for a new file
+		"PRAGMA synchronous = " + synchronous,
+	}
+	if f.seams.setup != nil {
+		pragmas = append(pragmas, f.seams.setup()...)
+	}
+	for _, p := range pragmas {
+		if err := f.run(p); err != nil {
+			return err
+		}
+	}
+	if err := f.migrate(); err != nil {
+		return err
+	}
+	// After the check, so that another application's file isn't changed.
+	if err := f.run("PRAGMA journal_mode = WAL"); err != nil {
+		return err
+	}
+	many := putHead + strings.TrimSuffix(strings.Repeat(putRow+",", rowsPerStatement), ",") + putTail
+	for _, p := range []struct {
+		to  *driver.Stmt
+		sql string
+	}{
+		// IMMEDIATE takes the write lock at once: a lock that is met half-way
+		// would fail without waiting.
+		{&f.begin, "BEGIN IMMEDIATE"},
+		{&f.commit, "COMMIT"},
+		{&f.putOne, putHead + putRow + putTail},
+		{&f.putMany, many},
+		{&f.pruneOld, prune},
+	} {
+		stmt, err := f.conn.Prepare(p.sql)
+		if err != nil {
+			return err
+		}
+		*p.to = stmt
+	}
+	f.args = make([]driver.NamedValue, 3*rowsPerStatement)
+	for i := range f.args {
+		f.args[i].Ordinal = i + 1
+	}
+	return nil
+}
+
+// migrate brings the tables to this version, or says why it can't.
+func (f *file) migrate() error {
+	id, err := f.number("PRAGMA application_id")
+	if err != nil {
+		return err
+	}
+	version, err := f.number("PRAGMA user_version")
+	if err != nil {
+		return err
+	}
+	tables, err := f.number("SELECT count(*) FROM sqlite_schema")
+	if err != nil {
+		return err
+	}
+	switch state := (marks{id, version, tables}); {
+	case state.empty():
+		return f.create()
+	default:
+		return state.check()
+	}
+}
+
+func (f *file) create() error {
+	if err := f.run("BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	for _, sql := range []string{
+		createTables,
+		fmt.Sprintf("PRAGMA application_id = %d", applicationID),
+		fmt.Sprintf("PRAGMA user_version = %d", schemaVersion),
+		"COMMIT",
+	} {
+		if err := f.run(sql); err != nil {
+			return err // closing the connection rolls back
+		}
+	}
+	return nil
+}
+
+// put writes all rows of a batch or none. After an error the file must be closed.
+func (f *file) put(b *batch) error {
+	if err := f.exec(stepBegin, f.begin, nil); err != nil {
+		return err
+	}
+	for i := 0; i < len(b.rows); {
+		stmt, n := f.putOne, 1
+		if len(b.rows)-i >= rowsPerStatement {
+			stmt, n = f.putMany, rowsPerStatement
+		}
+		for j := range n {
+			key, id, json := b.fields(i + j)
+			f.args[3*j].Value, f.args[3*j+1].Value, f.args[3*j+2].Value = key, id, json
+		}
+		if err := f.exec(stepPut, stmt, f.args[:3*n]); err != nil {
+			return err
+		}
+		i += n
+	}
+	return f.exec(stepCommit, f.commit, nil)
+}
+
+// prune deletes some of the rows from before a time and says how many.
+func (f *file) prune(before time.Time) (int64, error) {
+	if err := f.seams.meet(stepPrune); err != nil {
+		return 0, err
+	}
+	args := []driver.NamedValue{
+		{Ordinal: 1, Value: before.UnixNano()},
+		{Ordinal: 2, Value: int64(rowsPerPrune)},
+	}
+	res, err := f.pruneOld.(driver.StmtExecContext).ExecContext(context.Background(), args)
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
+func (f *file) exec(at step, stmt driver.Stmt, args []driver.NamedValue) error {
+	if err := f.seams.meet(at); err != nil {
+		return err
+	}
+	_, err := stmt.(driver.StmtExecContext).ExecContext(context.Background(), args)
+	return err
+}
+
+// run executes SQL text without arguments.
+func (f *file) run(sql string) error {
+	_, err := f.conn.(driver.ExecerContext).ExecContext(context.Background(), sql, nil)
+	return err
+}
+
+// number reads one integer.
+func (f *file) number(sql string) (int64, error) {
+	rows, err := f.conn.(driver.QueryerContext).QueryContext(context.Background(), sql, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer rows.Close()
+	value := make([]driver.Value, 1)
+	if err := rows.Next(value); err != nil {
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		return 0, err
+	}
+	n, _ := value[0].(int64)
+	return n, nil
+}
+
+// close rolls back what is open and releases the file. The last connection to a file
+// also moves the write-ahead log into it.
+func (f *file) close() {
+	for _, stmt := range []driver.Stmt{f.begin, f.commit, f.putOne, f.putMany, f.pruneOld} {
+		if stmt != nil {
+			_ = stmt.Close() // its error repeats the statement's last one
+		}
+	}
+	_ = f.conn.Close() // whatever is lost now was reported when it was written
+}
+
+// dataSource makes the driver's name of a file: a URI, so that no character of the
+// path is taken for a parameter.
+func dataSource(path, query string) (string, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	abs = filepath.ToSlash(abs)
+	if runtime.GOOS == "windows" {
+		abs = "/" + abs
+	}
+	u := url.URL{Scheme: "file", Path: abs, RawQuery: query}
+	return u.String(), nil
+}
