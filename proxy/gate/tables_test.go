@@ -1,0 +1,187 @@
+package gate
+
+import (
+	"testing"
+
+	"github.com/fourgate-dev/fourgate/engine"
+)
+
+// rows check what one frame alone says. Every row is a stream of its own.
+func rows(t *testing.T, e engine.Endpoint) func(name, data string, want Verdict, reason string) {
+	return func(name, data string, want Verdict, reason string) {
+		t.Helper()
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := NewStream(e, nil)
+			if got := s.Feed([]byte(data + "\n\n")); got != want || s.Finding().Reason.String() != reason {
+				t.Errorf("%s: %v %q, want %v %q", data, got, s.Finding().Reason, want, reason)
+			}
+		})
+	}
+}
+
+func TestOpenAIChatTable(t *testing.T) {
+	t.Parallel()
+	row := rows(t, engine.OpenAIChat)
+	delta := func(d string) string { return `data: {"choices":[{"index":0,"delta":` + d + `,"finish_reason":null}]}` }
+	finish := func(f string) string { return `data: {"choices":[{"index":0,"delta":{},"finish_reason":` + f + `}]}` }
+
+	// One row for each member that holds output.
+	outputs := map[string]string{
+		"content":           `{"content":"a"}`,
+		"refusal":           `{"refusal":"No."}`,
+		"tool_calls":        `{"tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"f","arguments":""}}]}`,
+		"function_call":     `{"function_call":{"name":"f"}}`,
+		"reasoning_content": `{"content":null,"reasoning_content":"Hm"}`,
+		"reasoning":         `{"content":"","reasoning":"Hm"}`,
+		"reasoning_details": `{"reasoning_details":[{"type":"reasoning.text","text":"Hm"}]}`,
+		"thinking":          `{"thinking":"Hm"}`,
+		"audio":             `{"audio":{"id":"audio_1","data":"AAAA"}}`,
+		"images":            `{"images":[{"type":"image_url","image_url":{"url":"data:,"}}]}`,
+	}
+	for _, name := range chatOutput {
+		if outputs[name] == "" {
+			t.Errorf("%s has no row here", name)
+			continue
+		}
+		row("output in "+name, delta(outputs[name]), Commit, "")
+	}
+	row("content parts", delta(`{"content":[{"type":"text","text":"a"}]}`), Commit, "")
+	row("tool arguments", delta(`{"tool_calls":[{"index":0,"function":{"arguments":"{"}}]}`), Commit, "")
+	row("white space is content", delta(`{"content":" "}`), Commit, "")
+	row("second choice", `data: {"choices":[{"index":0,"delta":{}},{"index":1,"delta":{"content":"a"}}]}`, Commit, "")
+	row("message in place of delta", `data: {"choices":[{"message":{"content":"a"}}]}`, Commit, "")
+	row("crlf and event name", "event: message\r\n"+delta(`{"content":"a"}`)+"\r\n\r", Commit, "")
+
+	for _, f := range []string{"stop", "length", "content_filter", "tool_calls", "function_call"} {
+		row("finish "+f, finish(`"`+f+`"`), Commit, "")
+	}
+
+	row("role only", delta(`{"role":"assistant"}`), Wait, "")
+	row("role and empty content", delta(`{"role":"assistant","content":"","refusal":null}`), Wait, "")
+	row("empty delta", delta(`{}`), Wait, "")
+	row("null delta", delta(`null`), Wait, "")
+	row("empty tool calls", delta(`{"tool_calls":[]}`), Wait, "")
+	row("tool call with an id only", delta(`{"tool_calls":[{"index":0,"id":"call_1","type":"function"}]}`), Wait, "")
+	row("empty reasoning", delta(`{"reasoning_content":"","reasoning":null}`), Wait, "")
+	row("empty content parts", delta(`{"content":[{"type":"text","text":""}]}`), Wait, "")
+	row("audio id only", delta(`{"audio":{"id":"audio_1","expires_at":1760000000}}`), Wait, "")
+	row("empty finish reason", finish(`""`), Wait, "")
+	row("empty choices", `data: {"choices":[],"model":""}`, Wait, "")
+	row("usage only", `data: {"choices":[],"usage":{"prompt_tokens":1}}`, Wait, "")
+	row("error null", `data: {"error":null,"choices":[]}`, Wait, "")
+	row("error empty", `data: {"error":"","choices":[]}`, Wait, "")
+	row("comment", ": OPENROUTER PROCESSING", Wait, "")
+	row("blank", "", Wait, "")
+	row("retry field", "retry: 3000", Wait, "")
+	row("event without data", "event: ping", Wait, "")
+	row("empty data", "data:", Wait, "")
+	row("unknown object", `data: {"progress":0.5}`, Wait, "")
+	row("text that speaks of an error", `data: {"choices":[{"delta":{"role":"\"error\":{}"}}]}`, Wait, "")
+
+	row("error object", `data: {"error":{"message":"m","type":"server_error"}}`, Discard, "")
+	row("error string", `data: {"error":"Too busy"}`, Discard, "")
+	row("error beside content", `data: {"error":{"code":502},"choices":[{"delta":{"content":"a"}}]}`, Discard, "")
+	row("error in a choice", `data: {"choices":[{"error":{"code":502},"delta":{"content":""}}]}`, Discard, "")
+	row("finish error", finish(`"error"`), Discard, "")
+	row("error event", "event: error\ndata: {\"message\":\"m\"}", Discard, "")
+	row("error event without json", "event: error\ndata: busy", Discard, "")
+	row("error event without data", "event: error", Discard, "")
+	row("error type", `data: {"type":"error","message":"m"}`, Discard, "")
+	row("error without envelope", `data: {"object":"error","message":"m","code":50001}`, Discard, "")
+	row("error in an array", `data: [{"error":{"code":503}}]`, Discard, "")
+	row("error of groq", `data: {"x_groq":{"error":"over capacity"},"choices":[]}`, Discard, "")
+	row("status of minimax", `data: {"choices":null,"base_resp":{"status_code":1002}}`, Discard, "")
+	row("detail", `data: {"detail":"Not found"}`, Discard, "")
+
+	row("end mark", "data: [DONE]", Discard, "empty_answer")
+	row("bad json", `data: {"choices":[`, Discard, "bad_json")
+	row("html in a data line", "data: <html></html>", Discard, "html_body")
+	row("anthropic stream", `data: {"type":"message_start","message":{}}`, Discard, "wrong_protocol")
+	row("responses stream", `data: {"type":"response.created","response":{}}`, Discard, "wrong_protocol")
+	row("gemini stream", `data: {"candidates":[]}`, Discard, "wrong_protocol")
+}
+
+func TestAnthropicMessagesTable(t *testing.T) {
+	t.Parallel()
+	row := rows(t, engine.AnthropicMessages)
+	delta := func(d string) string {
+		return "event: content_block_delta\ndata: " + `{"type":"content_block_delta","index":0,"delta":` + d + `}`
+	}
+	start := func(b string) string {
+		return "event: content_block_start\ndata: " + `{"type":"content_block_start","index":0,"content_block":` + b + `}`
+	}
+
+	// One row at least for each event of the table.
+	events := map[string]func(kind string){
+		"message_start": func(kind string) {
+			row(kind, `data: {"type":"message_start","message":{"id":"m","role":"assistant","content":[],"stop_reason":null,"usage":{"input_tokens":1}}}`, Wait, "")
+			row(kind+" with content", `data: {"type":"message_start","message":{"content":[{"type":"text","text":"a"}]}}`, Commit, "")
+		},
+		"content_block_start": func(kind string) {
+			row(kind+" of a text", start(`{"type":"text","text":""}`), Wait, "")
+			row(kind+" with a text", start(`{"type":"text","text":"a"}`), Commit, "")
+			row(kind+" of a thought", start(`{"type":"thinking","thinking":"","signature":""}`), Wait, "")
+			row(kind+" of a redacted thought", start(`{"type":"redacted_thinking","data":"Ev"}`), Commit, "")
+			row(kind+" of a tool call", start(`{"type":"tool_use","id":"toolu_1","name":"f","input":{}}`), Commit, "")
+			row(kind+" of a provider's tool", start(`{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{}}`), Commit, "")
+			row(kind+" of a result", start(`{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[]}`), Commit, "")
+		},
+		"content_block_delta": func(kind string) {
+			row(kind+" text", delta(`{"type":"text_delta","text":"a"}`), Commit, "")
+			row(kind+" thought", delta(`{"type":"thinking_delta","thinking":"Hm"}`), Commit, "")
+			row(kind+" arguments", delta(`{"type":"input_json_delta","partial_json":"{"}`), Commit, "")
+			row(kind+" signature", delta(`{"type":"signature_delta","signature":"Ev"}`), Commit, "")
+			row(kind+" empty text", delta(`{"type":"text_delta","text":""}`), Wait, "")
+			row(kind+" empty arguments", delta(`{"type":"input_json_delta","partial_json":""}`), Wait, "")
+		},
+		"content_block_stop": func(kind string) {
+			row(kind, `data: {"type":"content_block_stop","index":0}`, Wait, "")
+		},
+		"message_delta": func(kind string) {
+			for _, r := range []string{"end_turn", "max_tokens", "stop_sequence", "tool_use", "pause_turn", "refusal"} {
+				row(kind+" "+r, `data: {"type":"message_delta","delta":{"stop_reason":"`+r+`"}}`, Commit, "")
+			}
+			row(kind+" without a reason", `data: {"type":"message_delta","delta":{"stop_reason":null},"usage":{"output_tokens":0}}`, Wait, "")
+		},
+		"message_stop": func(kind string) {
+			row(kind, `data: {"type":"message_stop"}`, Discard, "empty_answer")
+		},
+		"ping": func(kind string) {
+			row(kind, "event: ping\ndata: {\"type\":\"ping\"}", Wait, "")
+			row(kind+" without type", "event: ping\ndata: {}", Wait, "")
+		},
+		"error": func(kind string) {
+			row(kind, "event: error\ndata: "+`{"type":"error","error":{"type":"overloaded_error"}}`, Discard, "")
+			row(kind+" without event line", `data: {"type":"error","error":{"type":"api_error"}}`, Discard, "")
+			row(kind+" without envelope", `data: {"type":"error","message":"m"}`, Discard, "")
+			row(kind+" of another protocol", `data: {"error":{"message":"m"}}`, Discard, "")
+			row(kind+" without json", "event: error\ndata: busy", Discard, "")
+		},
+	}
+	for _, e := range messageEvents {
+		if events[e.kind] == nil {
+			t.Errorf("%s has no row here", e.kind)
+			continue
+		}
+		events[e.kind](e.kind)
+	}
+	row("new event", `data: {"type":"message_hint","hint":"x"}`, Wait, "")
+	row("another protocol's end mark", "data: [DONE]", Wait, "")
+	row("comment", ": ping", Wait, "")
+	row("untyped", `data: {"a":1}`, Wait, "")
+	row("error null", `data: {"type":"ping","error":null}`, Wait, "")
+	row("chat stream", `data: {"object":"chat.completion.chunk","choices":[]}`, Discard, "wrong_protocol")
+	row("responses stream", `data: {"type":"response.created","response":{}}`, Discard, "wrong_protocol")
+	row("bad json", `data: {"type":`, Discard, "bad_json")
+}
+
+func TestOtherEndpoints(t *testing.T) {
+	t.Parallel()
+	row := rows(t, engine.OpenAIResponses)
+	row("output", `data: {"type":"response.output_text.delta","delta":"a"}`, Commit, "")
+	row("error", `data: {"type":"error","message":"m"}`, Discard, "")
+	row("end mark", "data: [DONE]", Discard, "empty_answer")
+	rows(t, engine.OpenAIAudio)("audio bytes", "\x00\x01", Commit, "")
+	rows(t, engine.GeminiGenerate)("array stream", "[{", Commit, "")
+}
