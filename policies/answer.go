@@ -189,7 +189,15 @@ func readNumber(v ast.Value) (int64, error) {
 		return 0, errMistyped
 	}
 	n, whole := number.Int64()
-	if !whole || n < 0 {
+	if !whole { // or written with a point or an exponent: 1.5e3
+		const exact = 1 << 53 // from here on a float64 skips whole numbers
+		f, ok := number.Float64()
+		if !ok || f != math.Trunc(f) || math.Abs(f) >= exact {
+			return 0, errMistyped
+		}
+		n = int64(f)
+	}
+	if n < 0 {
 		return 0, errMistyped
 	}
 	return n, nil

@@ -204,10 +204,6 @@ func (l *loading) parse(name, text string) *ast.Module {
 		l.fromOPA(name, err)
 		return nil
 	}
-	if m == nil {
-		l.problem(name, "cannot use an empty policy file; give it a package or remove it")
-		return nil
-	}
 	l.modules[name] = m
 	return m
 }
@@ -227,8 +223,10 @@ func (l *loading) compile(query string, params map[string]any) *Set {
 		l.problem("", "cannot use policy params: %v", err)
 		return nil
 	}
+	places := mark(l.modules, entry)
 	compiler := ast.NewCompiler().
 		WithCapabilities(capabilities()).
+		WithBuiltins(markBuiltins()).
 		WithEnablePrintStatements(false).
 		WithUseTypeCheckAnnotations(true).
 		WithSchemas(inputSchema()).
@@ -238,8 +236,7 @@ func (l *loading) compile(query string, params map[string]any) *Set {
 		l.fromOPA("", compiler.Errors)
 		return nil
 	}
-	rules := compiler.GetRules(entry)
-	if len(rules) == 0 {
+	if len(compiler.GetRules(entry)) == 0 {
 		l.problem("", "cannot find a rule for query %q; define it, or correct policy.query", query)
 		return nil
 	}
@@ -255,27 +252,19 @@ func (l *loading) compile(query string, params map[string]any) *Set {
 		store:    inmem.NewFromASTObject(ast.NewObject(ast.Item(ast.StringTerm("params"), term))),
 		params:   ast.Item(ast.StringTerm("params"), term),
 		reads:    readsOf(compiler.Modules),
-		places:   placesOf(rules),
+		places:   places,
 	}
-}
-
-// placesOf returns where the rules and the branches of their else chains stand.
-func placesOf(rules []*ast.Rule) map[*ast.Rule]string {
-	places := map[*ast.Rule]string{}
-	for _, r := range rules {
-		for ; r != nil; r = r.Else {
-			if r.Location != nil {
-				places[r] = fmt.Sprintf("%s:%d", r.Location.File, r.Location.Row)
-			}
-		}
-	}
-	return places
 }
 
 // fromOPA adds OPA's own problems with their places.
 func (l *loading) fromOPA(file string, err error) {
 	var list ast.Errors
-	if !errors.As(err, &list) {
+	var one *ast.Error
+	switch {
+	case errors.As(err, &list):
+	case errors.As(err, &one):
+		list = ast.Errors{one}
+	default:
 		l.problem(file, "%v", err)
 		return
 	}
@@ -305,5 +294,7 @@ func inputSchema() *ast.SchemaSet {
 	}
 	set := ast.NewSchemaSet()
 	set.Put(ast.SchemaRootRef, schema)
+	// Authors whose schemas are in a directory name the file, too.
+	set.Put(ast.SchemaRootRef.Extend(ast.Ref{ast.VarTerm("input")}), schema)
 	return set
 }

@@ -23,8 +23,8 @@ type Set struct {
 	params   [2]*ast.Term // input.params
 	timeout  time.Duration
 	reads    reads
-	places   map[*ast.Rule]string // the entry point's rules and their places
-	memory   *memory              // nil remembers nothing
+	places   places  // of the entry point's rules
+	memory   *memory // nil remembers nothing
 }
 
 // Faults of a policy, as they stand in [engine.Decision.Fault].
@@ -79,7 +79,7 @@ func (s *Set) evaluate(q *engine.Question) (d engine.Decision) {
 	defer timer.Stop()
 
 	var answer ast.Value
-	witness := witness{places: s.places}
+	place := nobody
 	err = topdown.NewQuery(s.query).
 		WithCompiler(s.compiler).
 		WithStore(s.store).
@@ -87,22 +87,22 @@ func (s *Set) evaluate(q *engine.Question) (d engine.Decision) {
 		WithInput(s.reads.input(q, s.params)).
 		WithCancel(cancel).
 		WithStrictBuiltinErrors(true).
-		WithQueryTracer(&witness).
+		WithBuiltins(witness(&place)).
 		Iter(ctx, func(result topdown.QueryResult) error {
 			answer = result[answerVar].Value
 			return nil
 		})
 	if err != nil {
-		return engine.Decision{Fault: faultOf(err), Rule: witness.place}
+		return engine.Decision{Fault: faultOf(err), Rule: s.places.at(place)}
 	}
 	if answer == nil {
 		return engine.Decision{Fault: faultUndefined}
 	}
 	d, err = readAnswer(answer)
 	if err != nil {
-		return engine.Decision{Fault: faultMistyped, Rule: witness.place}
+		return engine.Decision{Fault: faultMistyped, Rule: s.places.at(place)}
 	}
-	d.Rule = witness.place
+	d.Rule = s.places.at(place)
 	return d
 }
 
@@ -119,28 +119,4 @@ func faultOf(err error) string {
 		return faultConflict
 	}
 	return faultError
-}
-
-// witness notes which rule of the entry point answered: the last that succeeded.
-type witness struct {
-	places map[*ast.Rule]string
-	place  string
-}
-
-// Enabled is part of [topdown.QueryTracer].
-func (w *witness) Enabled() bool { return true }
-
-// Config is part of [topdown.QueryTracer]; no variables are wanted.
-func (w *witness) Config() topdown.TraceConfig { return topdown.TraceConfig{} }
-
-// TraceEvent is part of [topdown.QueryTracer].
-func (w *witness) TraceEvent(e topdown.Event) {
-	if e.Op != topdown.ExitOp {
-		return
-	}
-	if rule, ok := e.Node.(*ast.Rule); ok {
-		if place, ok := w.places[rule]; ok {
-			w.place = place
-		}
-	}
 }

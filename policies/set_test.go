@@ -82,8 +82,8 @@ func failure(tb testing.TB, class engine.Class, scope engine.Scope, reason strin
 	return engine.MakeFailure(class, scope, reasonOf(tb, reason), engine.Wait{}, status, engine.BeforeOutput, engine.CompletionNone)
 }
 
-var decisions = cmp.Options{
-	cmp.AllowUnexported(engine.Reason{}, engine.Wait{}),
+func diffDecisions(want, got engine.Decision) string {
+	return cmp.Diff(want, got, cmp.AllowUnexported(engine.Reason{}, engine.Wait{}))
 }
 
 func TestDefaultPolicyFallsBack(t *testing.T) {
@@ -100,7 +100,7 @@ func TestDefaultPolicyFallsBack(t *testing.T) {
 		},
 		Rule: got.Rule,
 	}
-	if diff := cmp.Diff(want, got, decisions); diff != "" {
+	if diff := diffDecisions(want, got); diff != "" {
 		t.Error(diff)
 	}
 	t.Log(got.Rule)

@@ -34,8 +34,7 @@ default fallback := false
 
 fallback if {
 	_other_route_helps[input.failure.class]
-	not _passed_through
-	not _kept_here
+	not final
 }
 
 # METADATA

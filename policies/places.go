@@ -1,0 +1,86 @@
+package policies
+
+import (
+	"fmt"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/topdown"
+	"github.com/open-policy-agent/opa/v1/types"
+)
+
+// places are where the rules of the entry point stand, as file:line.
+//
+// To know which of them answered, each is given one more expression at the end of its
+// body: a call of a builtin of our own with the rule's number. The last one that was
+// called belongs to the rule that answered. OPA's tracer would tell the same, but it
+// doubles what a decision costs; the call is hardly seen. A default can't have a body:
+// it has answered if no rule has.
+type places struct {
+	rules     []string
+	otherwise string // of the default, empty if there is none
+}
+
+// nobody is the number while no rule has answered.
+const nobody = -1
+
+func (p places) at(i int) string {
+	if i < 0 || i >= len(p.rules) {
+		return p.otherwise
+	}
+	return p.rules[i]
+}
+
+// markBuiltin takes a rule's number and is always true.
+var markBuiltin = &ast.Builtin{
+	Name: "fourgate.answered_by",
+	Decl: types.NewFunction(types.Args(types.N), types.B),
+}
+
+func markBuiltins() map[string]*ast.Builtin {
+	return map[string]*ast.Builtin{markBuiltin.Name: markBuiltin}
+}
+
+// mark adds the call to each rule of the entry point and each branch of its else chains.
+func mark(modules map[string]*ast.Module, entry ast.Ref) places {
+	var p places
+	for _, m := range modules {
+		for _, r := range m.Rules {
+			if !m.Package.Path.Extend(r.Head.Ref()).Equal(entry) {
+				continue
+			}
+			if r.Default {
+				p.otherwise = placeOf(r)
+				continue
+			}
+			for ; r != nil; r = r.Else {
+				call := ast.NewExpr([]*ast.Term{ast.NewTerm(markBuiltin.Ref()), ast.IntNumberTerm(len(p.rules))})
+				call.Location = r.Location
+				for _, t := range call.Terms.([]*ast.Term) {
+					t.Location = r.Location
+				}
+				r.Body.Append(call)
+				p.rules = append(p.rules, placeOf(r))
+			}
+		}
+	}
+	return p
+}
+
+func placeOf(r *ast.Rule) string {
+	return fmt.Sprintf("%s:%d", r.Location.File, r.Location.Row)
+}
+
+// witness is the builtin for one evaluation: it writes the rule's number to place.
+func witness(place *int) map[string]*topdown.Builtin {
+	return map[string]*topdown.Builtin{markBuiltin.Name: {
+		Decl: markBuiltin,
+		Func: func(_ topdown.BuiltinContext, operands []*ast.Term, found func(*ast.Term) error) error {
+			if n, ok := operands[0].Value.(ast.Number); ok {
+				if i, whole := n.Int(); whole {
+					*place = i
+				}
+			}
+			return found(ast.InternedTerm(true))
+		},
+	}}
+}
