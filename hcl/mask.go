@@ -20,23 +20,31 @@ var (
 // so that places stay true. It works on the text, not on what the parser made of it:
 // the source of a syntax error must not show a secret either. In doubt it hides more.
 func mask(src []byte) []byte {
-	shown := bytes.Clone(src)
+	hidden := make([]bool, len(src))
+	hide := func(from, to int) {
+		for from < to && bytes.IndexByte([]byte(" \t\"=:"), src[from]) >= 0 {
+			from++
+		}
+		for i := from; i < to; i++ {
+			hidden[i] = true
+		}
+	}
 	for _, at := range credential.FindAllIndex(src, -1) {
-		cover(shown, at[0], at[1])
+		hide(at[0], at[1])
 	}
 	for _, at := range sensitiveWord.FindAllIndex(src, -1) {
 		word := string(src[at[0]:at[1]])
 		switch {
 		case isSensitive(word):
-			cover(shown, at[1], valueEnd(src, at[1]))
+			hide(at[1], valueEnd(src, at[1]))
 		case word == "key":
 			// The body of a key block: whatever it holds, even under another name.
 			if open := blockOpen(src, at[1]); open >= 0 {
-				cover(shown, open+1, blockEnd(src, open))
+				hide(open+1, blockEnd(src, open))
 			}
 		}
 	}
-	return shown
+	return cover(src, hidden)
 }
 
 // isSensitive says whether a word names a credential, or was meant to.
@@ -117,17 +125,19 @@ func blockEnd(src []byte, open int) int {
 	return len(src)
 }
 
-// cover writes three stars and blanks over a part of each line. Three whatever the
-// length, so that the length of a secret doesn't show.
-func cover(shown []byte, from, to int) {
-	for from < to && bytes.IndexByte([]byte(" \t\"=:"), shown[from]) >= 0 {
-		from++
-	}
-	stars := 0
-	for i := from; i < to; i++ {
+// cover replaces each line, from its first hidden byte on, by three stars and blanks.
+// The rest of the line goes, too, so that the length of a secret doesn't show.
+func cover(src []byte, hidden []bool) []byte {
+	shown := bytes.Clone(src)
+	covering, stars := false, 0
+	for i, c := range src {
+		if c == '\n' {
+			covering, stars = false, 0
+			continue
+		}
+		covering = covering || hidden[i] && c != '\r' && (stars > 0 || c != ' ' && c != '\t')
 		switch {
-		case shown[i] == '\n':
-			stars = 0
+		case !covering:
 		case stars < 3:
 			shown[i] = '*'
 			stars++
@@ -135,4 +145,5 @@ func cover(shown []byte, from, to int) {
 			shown[i] = ' '
 		}
 	}
+	return shown
 }

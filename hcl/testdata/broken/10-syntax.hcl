@@ -1,0 +1,3 @@
+provider "openai" {
+  base_url =
+}

@@ -1,0 +1,5 @@
+server {
+  max_body = "lots"
+}
+server {
+}
