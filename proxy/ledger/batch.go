@@ -26,6 +26,7 @@ type fate struct {
 type row struct {
 	key           int64
 	id, json, end int
+	again         bool // an earlier batch has the request's opening
 	closing       bool
 }
 
@@ -34,8 +35,8 @@ type row struct {
 const maxSpareText = 4 << 20
 
 // add puts a record in a new row and returns its index.
-func (b *batch) add(key int64, r *engine.Record) int {
-	b.rows = append(b.rows, row{key: key})
+func (b *batch) add(key int64, again bool, r *engine.Record) int {
+	b.rows = append(b.rows, row{key: key, again: again})
 	b.set(len(b.rows)-1, r)
 	return len(b.rows) - 1
 }

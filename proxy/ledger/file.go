@@ -8,15 +8,10 @@ import (
 	"net/url"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"time"
 
 	"modernc.org/sqlite"
 )
-
-// rowsPerStatement is how many rows one prepared INSERT takes. Larger ones gain
-// nothing measurable: by then the pages, not the statement, are what costs.
-const rowsPerStatement = 32
 
 // rowsPerPrune bounds one step of the retention, which takes about a millisecond, so
 // that records don't wait behind it.
@@ -54,10 +49,10 @@ func (s seams) meet(at step) error {
 // without database/sql between them, whose pool, locks and conversions would cost as
 // much as a third of the write.
 type file struct {
-	seams                                    seams
-	conn                                     driver.Conn
-	begin, commit, putOne, putMany, pruneOld driver.Stmt
-	args                                     []driver.NamedValue
+	seams                                   seams
+	conn                                    driver.Conn
+	begin, commit, insert, update, pruneOld driver.Stmt
+	args                                    [3]driver.NamedValue // of insert and update
 }
 
 // openFile opens the file, creates it and its tables where they are missing, and
@@ -107,7 +102,6 @@ func (f *file) setUp(durability Durability) error {
 	if err := f.run("PRAGMA journal_mode = WAL"); err != nil {
 		return err
 	}
-	many := putHead + strings.TrimSuffix(strings.Repeat(putRow+",", rowsPerStatement), ",") + putTail
 	for _, p := range []struct {
 		to  *driver.Stmt
 		sql string
@@ -116,8 +110,8 @@ func (f *file) setUp(durability Durability) error {
 		// would fail without waiting.
 		{&f.begin, "BEGIN IMMEDIATE"},
 		{&f.commit, "COMMIT"},
-		{&f.putOne, putHead + putRow + putTail},
-		{&f.putMany, many},
+		{&f.insert, insertRow},
+		{&f.update, updateRow},
 		{&f.pruneOld, prune},
 	} {
 		stmt, err := f.conn.Prepare(p.sql)
@@ -126,7 +120,6 @@ func (f *file) setUp(durability Durability) error {
 		}
 		*p.to = stmt
 	}
-	f.args = make([]driver.NamedValue, 3*rowsPerStatement)
 	for i := range f.args {
 		f.args[i].Ordinal = i + 1
 	}
@@ -174,48 +167,52 @@ func (f *file) create() error {
 
 // put writes all rows of a batch or none. After an error the file must be closed.
 func (f *file) put(b *batch) error {
-	if err := f.exec(stepBegin, f.begin, nil); err != nil {
+	if _, err := f.exec(stepBegin, f.begin, nil); err != nil {
 		return err
 	}
-	for i := 0; i < len(b.rows); {
-		stmt, n := f.putOne, 1
-		if len(b.rows)-i >= rowsPerStatement {
-			stmt, n = f.putMany, rowsPerStatement
+	for i := range b.rows {
+		key, id, json := b.fields(i)
+		f.args[0].Value, f.args[1].Value, f.args[2].Value = key, id, json
+		if b.rows[i].again {
+			switch res, err := f.exec(stepPut, f.update, f.args[:]); {
+			case err != nil:
+				return err
+			case touched(res):
+				continue
+			}
+			// What was left at the opening was dropped, or has been deleted.
 		}
-		for j := range n {
-			key, id, json := b.fields(i + j)
-			f.args[3*j].Value, f.args[3*j+1].Value, f.args[3*j+2].Value = key, id, json
-		}
-		if err := f.exec(stepPut, stmt, f.args[:3*n]); err != nil {
+		if _, err := f.exec(stepPut, f.insert, f.args[:]); err != nil {
 			return err
 		}
-		i += n
 	}
-	return f.exec(stepCommit, f.commit, nil)
+	_, err := f.exec(stepCommit, f.commit, nil)
+	return err
+}
+
+func touched(res driver.Result) bool {
+	n, err := res.RowsAffected()
+	return err == nil && n > 0
 }
 
 // prune deletes some of the rows from before a time and says how many.
 func (f *file) prune(before time.Time) (int64, error) {
-	if err := f.seams.meet(stepPrune); err != nil {
-		return 0, err
-	}
 	args := []driver.NamedValue{
 		{Ordinal: 1, Value: before.UnixNano()},
 		{Ordinal: 2, Value: int64(rowsPerPrune)},
 	}
-	res, err := f.pruneOld.(driver.StmtExecContext).ExecContext(context.Background(), args)
+	res, err := f.exec(stepPrune, f.pruneOld, args)
 	if err != nil {
 		return 0, err
 	}
 	return res.RowsAffected()
 }
 
-func (f *file) exec(at step, stmt driver.Stmt, args []driver.NamedValue) error {
+func (f *file) exec(at step, stmt driver.Stmt, args []driver.NamedValue) (driver.Result, error) {
 	if err := f.seams.meet(at); err != nil {
-		return err
+		return nil, err
 	}
-	_, err := stmt.(driver.StmtExecContext).ExecContext(context.Background(), args)
-	return err
+	return stmt.(driver.StmtExecContext).ExecContext(context.Background(), args)
 }
 
 // run executes SQL text without arguments.
@@ -245,7 +242,7 @@ func (f *file) number(sql string) (int64, error) {
 // close rolls back what is open and releases the file. The last connection to a file
 // also moves the write-ahead log into it.
 func (f *file) close() {
-	for _, stmt := range []driver.Stmt{f.begin, f.commit, f.putOne, f.putMany, f.pruneOld} {
+	for _, stmt := range []driver.Stmt{f.begin, f.commit, f.insert, f.update, f.pruneOld} {
 		if stmt != nil {
 			_ = stmt.Close() // its error repeats the statement's last one
 		}

@@ -232,7 +232,7 @@ func (s *Store) keep(id identity, r *engine.Record, closing bool) (full, kept bo
 	if here {
 		b.set(p.row, r)
 	} else {
-		p.turn, p.row = s.turn, b.add(p.key, r)
+		p.turn, p.row = s.turn, b.add(p.key, known, r)
 	}
 	if closing {
 		b.close(p.row)
