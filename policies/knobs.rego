@@ -18,6 +18,8 @@ retry_on_network := data.params.retry_on_network
 # description: |
 #   "last": when no other route is left, because another route costs no waiting;
 #   "first": before another route; "never".
+# custom:
+#   one_of: [last, first, never]
 default same_route_retry := "last"
 
 same_route_retry := data.params.same_route_retry

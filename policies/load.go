@@ -223,6 +223,7 @@ func (l *loading) compile(query string, params map[string]any) *Set {
 		l.problem("", "cannot use policy params: %v", err)
 		return nil
 	}
+	l.checkKnobs(value)
 	places := mark(l.modules, entry)
 	compiler := ast.NewCompiler().
 		WithCapabilities(capabilities()).

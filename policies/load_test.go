@@ -264,3 +264,44 @@ decision := {"action": "retry", "reason": "r"} if input.failure.status == 1
 		t.Errorf("rule is %q, want the default's line 3", got.Rule)
 	}
 }
+
+func TestKnobsThatCannotBe(t *testing.T) {
+	t.Parallel()
+	f := func(name string, value any, want string) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			problems := problemsOf(t, Options{Params: map[string]any{name: value}})
+			if len(problems) != 1 || !strings.Contains(problems[0].Message, want) {
+				t.Errorf("problems %v, want one with %q", problems, want)
+			}
+		})
+	}
+	f("retry_on_netwrok", true, "the default policy has retry_on_network, same_route_retry")
+	f("retry_on_network", "yes", "write a value of type boolean, such as true")
+	f("same_route_retry", "always", "write one of [last first never]")
+	f("cool_max_ms", -1, "less than zero")
+	f("pass_through_status", 402, "write a value of type array")
+}
+
+func TestOwnPolicyHasItsOwnParams(t *testing.T) {
+	t.Parallel()
+	q := failed(t)
+	got := load(t, Options{Params: map[string]any{"mine": "word"}}, answering(`{"action": "abort", "reason": data.params.mine}`)).Decide(&q)
+	if got.Reason.String() != "word" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestKnobsTurnTheDefaultPolicy(t *testing.T) {
+	t.Parallel()
+	q := failed(t)
+	got := load(t, Options{Params: map[string]any{"same_route_retry": "first"}}).Decide(&q)
+	if got.Action != engine.Retry {
+		t.Errorf("got %+v, want a retry of the same route first", got)
+	}
+	q.Failure = failure(t, engine.ClassKeyFault, engine.ScopeKey, "billing", 402)
+	got = load(t, Options{Params: map[string]any{"pass_through_status": []int{402}}}).Decide(&q)
+	if got.Action != engine.Abort || len(got.Effects) != 0 {
+		t.Errorf("got %+v, want the 402 passed through and nothing blamed", got)
+	}
+}
