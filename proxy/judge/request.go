@@ -56,7 +56,7 @@ func Request(e engine.Endpoint, body []byte) (Body, *Fault) {
 
 // reader is the state of one Request.
 type reader struct {
-	rules   rules
+	rules   *rules
 	s       strictjson.Scanner
 	body    Body
 	named   bool // a model was read

@@ -3,6 +3,7 @@ package judge
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -170,7 +171,7 @@ func slow(body []byte) (model string, ok bool) {
 	if json.Unmarshal(body, &members) != nil || members == nil {
 		return "", false
 	}
-	read := append(rulesOf(engine.OpenAIChat).outside, everywhere[:]...)
+	read := slices.Concat(rulesOf(engine.OpenAIChat).outside, everywhere[:])
 	for name := range members {
 		for _, r := range read {
 			if name != r && strings.EqualFold(name, r) {

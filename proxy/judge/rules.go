@@ -19,47 +19,57 @@ type rules struct {
 	always                bool // a media job: something outside is always possible
 }
 
-// rulesOf returns the rules of an endpoint. Sources are the API references of OpenAI,
+// The rules of the endpoints. Read only. Sources are the API references of OpenAI,
 // Anthropic, Google, OpenRouter and xAI.
-func rulesOf(e engine.Endpoint) rules {
+var (
+	chatRules = rules{
+		needsModel: true,
+		outside: []string{
+			"web_search_options",
+			"plugins",           // OpenRouter: web search, file parsing
+			"search_parameters", // xAI: live search
+		},
+		ownTools: []string{"function", "custom"},
+	}
+	messagesRules = rules{
+		needsModel: true,
+		outside: []string{
+			"mcp_servers",
+			"container", // holds files and skills between requests
+		},
+		// The families are defined by Anthropic and run by the application; searching
+		// for tools reads nothing but the request.
+		ownTools:     []string{"custom"},
+		ownFamilies:  []string{"bash_", "computer_", "memory_", "text_editor_", "tool_search_tool_"},
+		untypedIsOwn: true,
+	}
+	responsesRules = rules{
+		needsModel:      true,
+		outside:         []string{"background", "conversation", "previous_response_id", "prompt"},
+		ownTools:        []string{"function", "custom"},
+		storesByDefault: true,
+	}
+	geminiRules = rules{
+		ownTools:      []string{"functionDeclarations", "function_declarations"},
+		toolsByMember: true,
+	}
+	mediaRules = rules{needsModel: true, always: true}
+	otherRules = rules{needsModel: true, ownTools: []string{"function", "custom"}}
+)
+
+// rulesOf returns the rules of an endpoint.
+func rulesOf(e engine.Endpoint) *rules {
 	switch e {
 	case engine.OpenAIChat:
-		return rules{
-			needsModel: true,
-			outside: []string{
-				"web_search_options",
-				"plugins",           // OpenRouter: web search, file parsing
-				"search_parameters", // xAI: live search
-			},
-			ownTools: []string{"function", "custom"},
-		}
+		return &chatRules
 	case engine.AnthropicMessages:
-		return rules{
-			needsModel: true,
-			outside: []string{
-				"mcp_servers",
-				"container", // holds files and skills between requests
-			},
-			// Those of the second kind are defined by Anthropic and run by the
-			// application; searching for tools reads nothing but the request.
-			ownTools:     []string{"custom"},
-			ownFamilies:  []string{"bash_", "computer_", "memory_", "text_editor_", "tool_search_tool_"},
-			untypedIsOwn: true,
-		}
+		return &messagesRules
 	case engine.OpenAIResponses:
-		return rules{
-			needsModel:      true,
-			outside:         []string{"background", "conversation", "previous_response_id", "prompt"},
-			ownTools:        []string{"function", "custom"},
-			storesByDefault: true,
-		}
+		return &responsesRules
 	case engine.GeminiGenerate:
-		return rules{
-			ownTools:      []string{"functionDeclarations", "function_declarations"},
-			toolsByMember: true,
-		}
+		return &geminiRules
 	case engine.OpenAIImages, engine.OpenAIAudio:
-		return rules{needsModel: true, always: true}
+		return &mediaRules
 	}
-	return rules{needsModel: true, ownTools: []string{"function", "custom"}}
+	return &otherRules
 }
