@@ -18,6 +18,9 @@ const (
 	models
 	messages
 	gemini
+	images
+	transcripts
+	speech
 )
 
 // paths are what follows the channel's name, for every endpoint that is named by its
@@ -29,6 +32,13 @@ var paths = map[string]endpoint{
 	"/v1/embeddings":       embeddings,
 	"/v1/models":           models,
 	"/v1/messages":         messages,
+
+	"/v1/images/generations":   images,
+	"/v1/images/edits":         images,
+	"/v1/images/variations":    images,
+	"/v1/audio/transcriptions": transcripts,
+	"/v1/audio/translations":   transcripts,
+	"/v1/audio/speech":         speech,
 }
 
 // query is what an answer depends on of a request. Equal queries have equal answers.

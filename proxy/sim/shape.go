@@ -47,6 +47,9 @@ var shapes = [...]shape{
 	models:      modelsShape{},
 	messages:    messagesShape{},
 	gemini:      geminiShape{},
+	images:      imagesShape{},
+	transcripts: transcriptsShape{},
+	speech:      speechShape{},
 }
 
 // The content types that the providers send.

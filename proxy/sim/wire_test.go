@@ -103,6 +103,9 @@ func TestWire(t *testing.T) {
 	f("gemini_whole", "/v1beta/models/g:generateContent", `{"contents":[]}`, "ok chunks=2")
 	f("gemini_stream", "/v1beta/models/g:streamGenerateContent?alt=sse", `{"contents":[]}`, "ok chunks=2")
 	f("gemini_503", "/v1beta/models/g:generateContent", `{"contents":[]}`, "status=503")
+	f("images", "/v1/images/generations", `{"model":"m","prompt":"a cat"}`, "ok")
+	f("transcripts", "/v1/audio/transcriptions", "--form", "cut after=2")
+	f("speech", "/v1/audio/speech", `{"model":"m","input":"Hi"}`, "ok bytes=40")
 	f("unknown_path", "/v1/nothing", `{}`, "ok")
 }
 
