@@ -19,7 +19,8 @@ func guard(src []byte, filename string) (Diagnostic, bool) {
 				len(src), maxFileBytes)), false
 	}
 	var depth depth
-	place, ok := hcl2.Range{}, true
+	var place hcl2.Range
+	var ok bool
 	if isJSON(filename) {
 		place, ok = depth.json(src, filename)
 	} else {
@@ -36,8 +37,16 @@ func guard(src []byte, filename string) (Diagnostic, bool) {
 
 // depth measures how far a source nests.
 type depth struct {
-	brackets  int
+	open      []hclsyntax.TokenType // what will close each open bracket
 	operators int
+}
+
+// closes takes a closing bracket. One that doesn't fit closes nothing: a hostile source
+// must not be able to lower the count that way.
+func (d *depth) closes(closing hclsyntax.TokenType) {
+	if n := len(d.open); n > 0 && d.open[n-1] == closing {
+		d.open = d.open[:n-1]
+	}
 }
 
 // tokens reads native syntax and returns where it nests too deeply.
@@ -45,25 +54,29 @@ func (d *depth) tokens(tokens hclsyntax.Tokens) (hcl2.Range, bool) {
 	previous := hclsyntax.TokenNil
 	for _, t := range tokens {
 		switch t.Type {
-		case hclsyntax.TokenOBrace, hclsyntax.TokenOParen, hclsyntax.TokenTemplateInterp:
-			d.brackets++
+		case hclsyntax.TokenOBrace:
+			d.open = append(d.open, hclsyntax.TokenCBrace)
+		case hclsyntax.TokenOParen:
+			d.open = append(d.open, hclsyntax.TokenCParen)
 		case hclsyntax.TokenOBrack:
-			d.brackets++
+			d.open = append(d.open, hclsyntax.TokenCBrack)
 			if previous == hclsyntax.TokenCBrack { // a[0][0]…: each index wraps the one before
 				d.operators++
 			}
-		case hclsyntax.TokenCBrace, hclsyntax.TokenCBrack, hclsyntax.TokenCParen, hclsyntax.TokenTemplateSeqEnd:
-			d.brackets--
-		case hclsyntax.TokenTemplateControl:
-			d.brackets++
+		case hclsyntax.TokenTemplateInterp:
+			d.open = append(d.open, hclsyntax.TokenTemplateSeqEnd)
+		case hclsyntax.TokenTemplateControl: // %{if} nests until an endif that isn't looked for
+			d.open = append(d.open, hclsyntax.TokenTemplateSeqEnd)
 			d.operators++
+		case hclsyntax.TokenCBrace, hclsyntax.TokenCBrack, hclsyntax.TokenCParen, hclsyntax.TokenTemplateSeqEnd:
+			d.closes(t.Type)
 		case hclsyntax.TokenStar, hclsyntax.TokenSlash, hclsyntax.TokenPlus, hclsyntax.TokenMinus,
 			hclsyntax.TokenPercent, hclsyntax.TokenEqualOp, hclsyntax.TokenNotEqual, hclsyntax.TokenLessThan,
 			hclsyntax.TokenLessThanEq, hclsyntax.TokenGreaterThan, hclsyntax.TokenGreaterThanEq,
 			hclsyntax.TokenAnd, hclsyntax.TokenOr, hclsyntax.TokenBang, hclsyntax.TokenQuestion:
 			d.operators++
 		}
-		if d.brackets > maxNesting || d.operators > maxOperators {
+		if len(d.open) > maxNesting || d.operators > maxOperators {
 			return t.Range, false
 		}
 		previous = t.Type
@@ -74,19 +87,21 @@ func (d *depth) tokens(tokens hclsyntax.Tokens) (hcl2.Range, bool) {
 // json reads JSON: its own brackets, and native syntax inside its strings, which is
 // parsed when a value is asked for.
 func (d *depth) json(src []byte, filename string) (hcl2.Range, bool) {
-	line, lineStart, level := 1, 0, 0
+	line, lineStart := 1, 0
 	for i := 0; i < len(src); i++ {
 		at := hcl2.Pos{Line: line, Column: i - lineStart + 1, Byte: i}
 		place := hcl2.Range{Filename: filename, Start: at, End: at}
 		switch src[i] {
 		case '\n':
 			line, lineStart = line+1, i+1
-		case '{', '[':
-			if level++; level > maxNesting {
-				return place, false
-			}
-		case '}', ']':
-			level--
+		case '{':
+			d.open = append(d.open, hclsyntax.TokenCBrace)
+		case '[':
+			d.open = append(d.open, hclsyntax.TokenCBrack)
+		case '}':
+			d.closes(hclsyntax.TokenCBrace)
+		case ']':
+			d.closes(hclsyntax.TokenCBrack)
 		case '"':
 			end := stringEnd(src, i)
 			var text string
@@ -94,6 +109,9 @@ func (d *depth) json(src []byte, filename string) (hcl2.Range, bool) {
 				return place, false
 			}
 			i = end - 1
+		}
+		if len(d.open) > maxNesting {
+			return place, false
 		}
 	}
 	return hcl2.Range{}, true

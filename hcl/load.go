@@ -35,9 +35,7 @@ func Load(path string, env Environment) (*Config, Diagnostics) {
 	if len(parsed) > 0 {
 		d.decode(parsed)
 	}
-	for i := range d.diags {
-		d.diags[i].source = d.shown[d.diags[i].File]
-	}
+	d.illustrate()
 	d.diags.sort()
 	if d.diags.HasErrors() {
 		return nil, d.diags
@@ -80,14 +78,12 @@ func isJSON(filename string) bool { return strings.HasSuffix(filename, ".json") 
 // file would give diagnostics about things that nobody wrote.
 func (d *decoder) parse(src []byte, filename string) *hcl2.File {
 	src = bytes.TrimPrefix(src, []byte("\ufeff"))
-	shown := &hcl2.File{Bytes: mask(src)}
-	d.shown[filename] = shown
 	if diag, ok := guard(src, filename); !ok {
-		shown.Bytes = nil // a picture of a megabyte helps nobody
-		d.add(diag)
+		d.add(diag) // without a picture: it could be of a megabyte
 		d.incomplete = true
 		return nil
 	}
+	d.source[filename] = src
 	var file *hcl2.File
 	var diags hcl2.Diagnostics
 	if isJSON(filename) {
@@ -102,7 +98,22 @@ func (d *decoder) parse(src []byte, filename string) *hcl2.File {
 		d.incomplete = true
 		return nil
 	}
-	shown.Nav = file.Nav
-	d.source[filename] = src
+	d.nav[filename] = file.Nav
 	return file
+}
+
+// illustrate gives each diagnostic the source of its file, with the secrets masked.
+func (d *decoder) illustrate() {
+	shown := map[string]*hcl2.File{}
+	for i := range d.diags {
+		name := d.diags[i].File
+		src, read := d.source[name]
+		if !read {
+			continue
+		}
+		if shown[name] == nil {
+			shown[name] = &hcl2.File{Bytes: mask(src), Nav: d.nav[name]}
+		}
+		d.diags[i].source = shown[name]
+	}
 }

@@ -37,10 +37,12 @@ func mask(src []byte) []byte {
 		switch {
 		case isSensitive(word):
 			hide(at[1], valueEnd(src, at[1]))
-		case word == "key":
+		case word == "key" || word == "keys":
 			// The body of a key block: whatever it holds, even under another name.
 			if open := blockOpen(src, at[1]); open >= 0 {
 				hide(open+1, blockEnd(src, open))
+			} else if isAssigned(src, at[1]) {
+				hide(at[1], valueEnd(src, at[1]))
 			}
 		}
 	}
@@ -55,7 +57,17 @@ func isSensitive(word string) bool {
 			return true
 		}
 	}
-	return len(word) >= 4 && len(word) <= 8 && levenshtein.Distance(word, "secret", nil) <= 2
+	if len(word) > maxNameBytes {
+		return false
+	}
+	for _, part := range strings.Split(word, "_") {
+		for meant, slips := range map[string]int{"secret": 2, "password": 2, "token": 1} {
+			if len(part) >= len(meant)-slips && len(part) <= len(meant)+slips && levenshtein.Distance(part, meant, nil) <= slips {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // valueEnd returns where the value that follows from i ends: with the line, or with the
@@ -93,6 +105,12 @@ func unclosed(text []byte) bool {
 		}
 	}
 	return level > 0
+}
+
+// isAssigned says whether an equals sign or a colon follows a word that ends at i.
+func isAssigned(src []byte, i int) bool {
+	rest := bytes.TrimLeft(src[i:lineEnd(src, i)], " \t\"")
+	return len(rest) > 0 && (rest[0] == '=' || rest[0] == ':')
 }
 
 // blockOpen returns the index of the brace that opens the block whose type ends at i,

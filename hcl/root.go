@@ -11,11 +11,11 @@ import (
 func (d *decoder) decode(files []*hcl2.File) {
 	all := &section{decoder: d}
 	for _, file := range files {
-		top := file.Body.MissingItemRange()
+		top := file.Body.MissingItemRange() // for the file's name
 		opened := d.open(file.Body, nil, top, &rootShape)
 		all.blocks = append(all.blocks, opened.blocks...)
 		if all.place.Filename == "" {
-			all.place = hcl2.Range{Filename: top.Filename, Start: hcl2.InitialPos, End: hcl2.InitialPos}
+			all.place = d.beginning(top.Filename)
 		}
 	}
 	d.server(all.inner("server", &serverShape))
@@ -33,6 +33,25 @@ func (d *decoder) decode(files []*hcl2.File) {
 	d.checkClassifiers()
 	d.checkListeners(all.place)
 	d.checkCatalog(all.place)
+}
+
+// beginning is the first word of a file, the place of what the configuration lacks as a
+// whole.
+func (d *decoder) beginning(filename string) hcl2.Range {
+	at := hcl2.InitialPos
+	for _, c := range d.source[filename] {
+		if c > ' ' {
+			break
+		}
+		if at.Byte++; c == '\n' {
+			at.Line, at.Column = at.Line+1, 0
+		}
+		at.Column++
+	}
+	end := at
+	end.Byte++
+	end.Column++
+	return hcl2.Range{Filename: filename, Start: at, End: end}
 }
 
 func (d *decoder) retryBudget(s *section) {
