@@ -1,0 +1,395 @@
+package plugins
+
+import (
+	"bytes"
+	"math"
+	"time"
+
+	"github.com/tetratelabs/wazero/api"
+)
+
+// A handle names one value of one document: this bit, the document's slot and the node.
+const (
+	handleBit  = 1 << 30
+	slotShift  = 16
+	nodeMask   = 1<<slotShift - 1
+	noSlot     = -1
+	maxSegment = 32 // segments of one path
+)
+
+// place is a value in a document.
+type place struct {
+	slot int32
+	node uint32
+}
+
+func (p place) handle() int32 { return handleBit | p.slot<<slotShift | int32(p.node) }
+
+// root finds the value that a document number of the ABI stands for.
+func (c *call) root(doc uint64) (place, bool) {
+	d := int32(uint32(doc))
+	if d >= 0 && d&handleBit != 0 {
+		p := place{slot: (d &^ handleBit) >> slotShift, node: uint32(d & nodeMask)}
+		if int(p.slot) >= c.used || int(p.node) >= len(c.docs[p.slot].nodes) {
+			panic(abuse("a handle was passed that json_at never returned"))
+		}
+		return p, true
+	}
+	slot := c.document(d)
+	if slot == noSlot || len(c.docs[slot].nodes) == 0 {
+		return place{}, false
+	}
+	return place{slot: slot}, true
+}
+
+// document returns the slot of the document with the given number, indexing it when it
+// is first asked for.
+func (c *call) document(d int32) int32 {
+	if d < docFailing {
+		return noSlot
+	}
+	for i := range c.used {
+		if c.origins[i] == d {
+			return int32(i)
+		}
+	}
+	text, ok := c.documentText(d)
+	if !ok {
+		return noSlot
+	}
+	return c.index(d, 0, text)
+}
+
+func (c *call) index(origin, inside int32, text []byte) int32 {
+	if c.used == maxDocs {
+		return noSlot
+	}
+	slot := c.used
+	c.used++
+	c.origins[slot], c.inside[slot] = origin, inside
+	c.docs[slot].index(text)
+	return int32(slot)
+}
+
+// documentText returns the text of a body or a frame's data.
+func (c *call) documentText(d int32) ([]byte, bool) {
+	if d == docFailing {
+		if len(c.ev.Frames) == 0 {
+			return c.ev.Body, true
+		}
+		d = c.failingFrame()
+	}
+	if int(d) >= len(c.ev.Frames) {
+		return nil, false
+	}
+	return frameData(c.ev.Frames[d]), true
+}
+
+// failingFrame is the last frame whose data looks like a JSON text, or else the last
+// frame with any data: "[DONE]" and comments say nothing.
+func (c *call) failingFrame() int32 {
+	last := len(c.ev.Frames) - 1
+	found := -1
+	for i := last; i >= 0 && i > last-maxLookBack; i-- {
+		data := frameData(c.ev.Frames[i])
+		if len(data) == 0 {
+			continue
+		}
+		if data[0] == '{' || data[0] == '[' && !bytes.Equal(data, []byte("[DONE]")) {
+			return int32(i)
+		}
+		if found < 0 {
+			found = i
+		}
+	}
+	return int32(max(found, 0))
+}
+
+// maxLookBack is how many frames at a stream's end are looked at for the failing one.
+const maxLookBack = 16
+
+// find follows a path, or the first of its alternatives that leads to a value other
+// than null.
+func (c *call) find(doc, ptr, length uint64) (place, bool) {
+	c.check()
+	from, ok := c.root(doc)
+	if !ok {
+		return place{}, false
+	}
+	paths := c.guestText(ptr, length, maxPath)
+	for more := true; more; {
+		var path []byte
+		path, paths, more = bytes.Cut(paths, []byte{'|'})
+		if p, ok := c.follow(from, path, 0); ok && c.node(p).kind != kindNull {
+			return p, true
+		}
+	}
+	return place{}, false
+}
+
+func (c *call) node(p place) *jsonNode { return &c.docs[p.slot].nodes[p.node] }
+
+// follow walks one path from a value: keys, positions, '*' for the first element or
+// member from which the rest leads on, "@json" for the text inside a string.
+func (c *call) follow(p place, path []byte, depth int) (place, bool) {
+	if len(path) == 0 {
+		return p, true
+	}
+	if depth == maxSegment {
+		return p, false
+	}
+	segment, rest, _ := bytes.Cut(path, []byte{'.'})
+	if string(segment) == "@json" {
+		q, ok := c.embedded(p)
+		if !ok {
+			return p, false
+		}
+		return c.follow(q, rest, depth+1)
+	}
+	d := &c.docs[p.slot]
+	n := &d.nodes[p.node]
+	if n.kind != kindObject && n.kind != kindArray {
+		return p, false
+	}
+	position, isPosition := parsePosition(segment)
+	if n.kind == kindArray && !isPosition && string(segment) != "*" {
+		return p, false
+	}
+	at := 0
+	for i, end := p.node+1, n.next; i < end; at++ {
+		child := d.nodes[i]
+		q := place{p.slot, i}
+		switch {
+		case string(segment) == "*":
+			if found, ok := c.follow(q, rest, depth+1); ok && c.node(found).kind != kindNull {
+				return found, true
+			}
+			d = &c.docs[p.slot]
+		case n.kind == kindArray && at == position,
+			n.kind == kindObject && bytes.Equal(d.text[child.keyStart:child.keyEnd], segment):
+			return c.follow(q, rest, depth+1)
+		}
+		i = child.next
+	}
+	return p, false
+}
+
+func parsePosition(segment []byte) (int, bool) {
+	if len(segment) == 0 || len(segment) > 4 {
+		return 0, false
+	}
+	n := 0
+	for _, b := range segment {
+		if b < '0' || b > '9' {
+			return 0, false
+		}
+		n = n*10 + int(b-'0')
+	}
+	return n, true
+}
+
+// embedded returns the root of the JSON text that a string holds.
+func (c *call) embedded(p place) (place, bool) {
+	n := c.node(p)
+	if n.kind != kindString {
+		return p, false
+	}
+	for i := range c.used {
+		if c.origins[i] == docInside && c.inside[i] == p.handle() {
+			return place{slot: int32(i)}, len(c.docs[i].nodes) > 0
+		}
+	}
+	raw := c.docs[p.slot].raw(p.node)
+	room := c.take(len(raw))
+	if room == nil {
+		return p, false
+	}
+	written, _ := unescape(room[:len(raw)], raw)
+	text := c.keep(written)
+	slot := c.index(docInside, p.handle(), text)
+	if slot == noSlot {
+		return p, false
+	}
+	return place{slot: slot}, len(c.docs[slot].nodes) > 0
+}
+
+func (c *call) jsonState(stack []uint64) {
+	c.check()
+	d := int32(uint32(stack[0]))
+	if d >= 0 && d&handleBit != 0 {
+		p, _ := c.root(stack[0])
+		give(stack, c.docs[p.slot].state)
+		return
+	}
+	slot := c.document(d)
+	if slot == noSlot {
+		give(stack, jsonNone)
+		return
+	}
+	give(stack, c.docs[slot].state)
+}
+
+func (c *call) jsonAt(stack []uint64) {
+	p, ok := c.find(stack[0], stack[1], stack[2])
+	if !ok {
+		give(stack, absent)
+		return
+	}
+	give(stack, p.handle())
+}
+
+func (c *call) jsonKind(stack []uint64) {
+	p, ok := c.find(stack[0], stack[1], stack[2])
+	if ok {
+		give(stack, int32(c.node(p).kind))
+		return
+	}
+	// Null counts as absent elsewhere; here the difference can be seen.
+	from, ok := c.root(stack[0])
+	paths := c.guestText(stack[1], stack[2], maxPath)
+	for more := ok; more; {
+		var path []byte
+		path, paths, more = bytes.Cut(paths, []byte{'|'})
+		if _, ok := c.follow(from, path, 0); ok {
+			give(stack, kindNull)
+			return
+		}
+	}
+	give(stack, absent)
+}
+
+func (c *call) json(stack []uint64) {
+	p, ok := c.find(stack[0], stack[1], stack[2])
+	if !ok {
+		give(stack, absent)
+		return
+	}
+	raw := c.docs[p.slot].raw(p.node)
+	buf := c.guestBuffer(stack[3], stack[4])
+	n := len(raw)
+	if c.node(p).kind == kindString {
+		_, n = unescape(buf, raw)
+	} else {
+		copy(buf, raw)
+	}
+	give(stack, int32(min(n, math.MaxInt32)))
+}
+
+func (c *call) jsonInt(stack []uint64) {
+	v := int64(math.MinInt64)
+	if p, ok := c.find(stack[0], stack[1], stack[2]); ok {
+		if n, ok := c.docs[p.slot].integer(p.node); ok {
+			v = n
+		}
+	}
+	stack[0] = api.EncodeI64(v)
+}
+
+// textOf returns a value's text in lower case, at most maxSearch bytes.
+func (c *call) textOf(p place) []byte {
+	return c.lowerOf(p.slot, int32(p.node), c.docs[p.slot].raw(p.node), c.node(p).kind == kindString)
+}
+
+// each calls test with every value that the alternatives of a path lead to, until it
+// answers with something else than absent.
+func (c *call) each(doc, ptr, length uint64, test func(text []byte) int32) int32 {
+	c.check()
+	from, ok := c.root(doc)
+	if !ok {
+		return absent
+	}
+	paths := c.guestText(ptr, length, maxPath)
+	for more := true; more; {
+		var path []byte
+		path, paths, more = bytes.Cut(paths, []byte{'|'})
+		p, ok := c.follow(from, path, 0)
+		if !ok || c.node(p).kind == kindNull {
+			continue
+		}
+		if i := test(c.textOf(p)); i != absent {
+			return i
+		}
+	}
+	return absent
+}
+
+func (c *call) jsonIs(stack []uint64) {
+	words := c.guestText(stack[3], stack[4], maxText)
+	give(stack, c.each(stack[0], stack[1], stack[2], func(text []byte) int32 { return isAny(text, words) }))
+}
+
+func (c *call) jsonContains(stack []uint64) {
+	phrases := c.guestText(stack[3], stack[4], maxText)
+	give(stack, c.each(stack[0], stack[1], stack[2], func(text []byte) int32 { return findAny(text, phrases) }))
+}
+
+func (c *call) jsonDuration(stack []uint64) {
+	p, ok := c.find(stack[0], stack[1], stack[2])
+	var d time.Duration
+	if ok {
+		d, ok = c.read(string(c.textFor(p)), uint32(stack[3]))
+	}
+	giveWait(stack, d, ok)
+}
+
+// textFor returns at most maxSearch bytes of a value's text as it is written.
+func (c *call) textFor(p place) []byte {
+	raw := c.docs[p.slot].raw(p.node)
+	raw = raw[:min(len(raw), maxSearch)]
+	if c.node(p).kind != kindString || bytes.IndexByte(raw, '\\') < 0 {
+		return raw
+	}
+	out := make([]byte, len(raw))
+	written, _ := unescape(out, raw)
+	return out[:written]
+}
+
+// contains searches a document's text as it stands, JSON or not.
+func (c *call) contains(stack []uint64) {
+	c.check()
+	d := int32(uint32(stack[0]))
+	var text []byte
+	if d >= 0 && d&handleBit != 0 {
+		p, _ := c.root(stack[0])
+		text = c.textOf(p)
+	} else if raw, ok := c.documentText(max(d, docFailing)); ok {
+		text = c.lowerOf(noSlot, d, raw, false)
+	}
+	give(stack, findAny(text, c.guestText(stack[1], stack[2], maxText)))
+}
+
+// namesModel says whether a value names the contract's model: the exact name, or one of
+// the two is the other with a date at its end.
+func (c *call) namesModel(stack []uint64) {
+	p, ok := c.find(stack[0], stack[1], stack[2])
+	if !ok || c.ev.Contract.Model == "" || c.node(p).kind != kindString {
+		give(stack, absent)
+		return
+	}
+	a, b := c.docs[p.slot].raw(p.node), []byte(c.ev.Contract.Model)
+	if len(a) == 0 {
+		give(stack, absent)
+		return
+	}
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	if rest, ok := bytes.CutPrefix(b, a); ok && (len(rest) == 0 || isDate(rest)) {
+		give(stack, 1)
+		return
+	}
+	give(stack, 0)
+}
+
+// isDate recognises "-20250929" and "-2024-08-06".
+func isDate(text []byte) bool {
+	if len(text) != 9 && len(text) != 11 || text[0] != '-' {
+		return false
+	}
+	for i, b := range text[1:] {
+		if dash := len(text) == 11 && (i == 4 || i == 7); dash != (b == '-') || !dash && (b < '0' || b > '9') {
+			return false
+		}
+	}
+	return true
+}

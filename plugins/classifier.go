@@ -1,0 +1,120 @@
+package plugins
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+	"github.com/tetratelabs/wazero/sys"
+
+	"github.com/fourgate-dev/fourgate/engine"
+)
+
+// The faults of a classifier, as [engine.Verdict] names them.
+const (
+	faultTrap     = "trap"
+	faultTimeout  = "timeout"
+	faultNonsense = "nonsense"
+	faultAbsent   = "absent"
+)
+
+// classifier is a compiled module. It implements [engine.Classifier].
+type classifier struct {
+	host     *Host
+	runtime  wazero.Runtime
+	compiled wazero.CompiledModule
+	timeout  time.Duration
+}
+
+// Classify runs the module over ev in an instance of its own.
+func (c *classifier) Classify(ev *engine.Evidence) engine.Verdict {
+	c.host.running.RLock()
+	defer c.host.running.RUnlock()
+	if c.host.closed {
+		return engine.Verdict{Fault: faultAbsent}
+	}
+	state, _ := c.host.calls.Get().(*call)
+	defer func() {
+		state.release()
+		c.host.calls.Put(state)
+	}()
+	return c.run(state, ev)
+}
+
+func (c *classifier) run(state *call, ev *engine.Evidence) engine.Verdict {
+	deadline := time.Now().Add(c.timeout)
+	state.reset(ev, deadline)
+	timed, cancel := context.WithDeadline(context.Background(), deadline)
+	defer cancel()
+	ctx := callContext{timed, state}
+
+	instance, err := c.instantiate(ctx)
+	if err != nil {
+		return engine.Verdict{Fault: faultOf(err)}
+	}
+	err = instance.ExportedFunction("classify").CallWithStack(ctx, nil)
+	closeErr := instance.Close(ctx)
+	switch {
+	case err != nil:
+		return engine.Verdict{Fault: faultOf(err)}
+	case closeErr != nil:
+		return engine.Verdict{Fault: faultTrap}
+	case state.verdicts != 1 || state.nonsense:
+		return engine.Verdict{Fault: faultNonsense}
+	}
+	return state.answer
+}
+
+func (c *classifier) instantiate(ctx context.Context) (api.Module, error) {
+	// An anonymous instance: many of one module may live at the same time.
+	return c.runtime.InstantiateModule(ctx, c.compiled,
+		wazero.NewModuleConfig().WithName("").WithStartFunctions("_initialize"))
+}
+
+// try instantiates the module once, so that one that can't be is refused when it is
+// loaded and not when it is needed.
+func (c *classifier) try() error {
+	state := new(call)
+	deadline := time.Now().Add(MaxTimeout)
+	state.reset(new(engine.Evidence), deadline)
+	timed, cancel := context.WithDeadline(context.Background(), deadline)
+	defer cancel()
+	ctx := callContext{timed, state}
+	instance, err := c.instantiate(ctx)
+	if err != nil {
+		return err
+	}
+	return instance.Close(ctx)
+}
+
+// faultOf names what ended a guest.
+func faultOf(err error) string {
+	if exit := (*sys.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == sys.ExitCodeDeadlineExceeded {
+		return faultTimeout
+	}
+	return faultTrap
+}
+
+// callWatch makes every function of a module look at the deadline when it is called.
+// It slows a module of many small functions down by a factor of two to four, so it is
+// used only for those of which the check couldn't prove that they need no watching.
+type callWatch struct{}
+
+// NewFunctionListener implements [experimental.FunctionListenerFactory].
+func (w callWatch) NewFunctionListener(api.FunctionDefinition) experimental.FunctionListener {
+	return w
+}
+
+// Before implements [experimental.FunctionListener].
+func (callWatch) Before(ctx context.Context, _ api.Module, _ api.FunctionDefinition, _ []uint64, _ experimental.StackIterator) {
+	callOf(ctx).check()
+}
+
+// After implements [experimental.FunctionListener].
+func (callWatch) After(context.Context, api.Module, api.FunctionDefinition, []uint64) {}
+
+// Abort implements [experimental.FunctionListener].
+func (callWatch) Abort(context.Context, api.Module, api.FunctionDefinition, error) {}

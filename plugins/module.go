@@ -1,0 +1,84 @@
+package plugins
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+)
+
+// BuiltinPrefix begins the source of a classifier that is part of Fourgate.
+const BuiltinPrefix = "builtin:"
+
+// Module says which classifier to load and what it may use.
+type Module struct {
+	Name   string // in errors
+	Source string // "builtin:openai", or the path of a .wasm file
+	// SHA256 is the digest of the file's bytes in hexadecimal. It may be empty for
+	// built-in modules only.
+	SHA256 string
+	// Timeout is the time for one classification; 0 means [DefaultTimeout].
+	Timeout time.Duration
+	// MemoryBytes is the most memory that one instance may have; 0 means
+	// [DefaultMemoryBytes].
+	MemoryBytes int64
+}
+
+//go:embed builtin/*/*.wasm
+var builtins embed.FS
+
+// Builtins returns the names of the built-in classifiers, without the prefix.
+func Builtins() []string {
+	entries, err := builtins.ReadDir("builtin")
+	if err != nil {
+		panic("BUG: the built-in classifiers are not embedded: " + err.Error())
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// read returns the module's bytes and their digest, which has been compared with the
+// pinned one.
+func (m Module) read() (binary []byte, digest string, err error) {
+	if name, ok := strings.CutPrefix(m.Source, BuiltinPrefix); ok {
+		binary, err = builtins.ReadFile("builtin/" + name + "/" + name + ".wasm")
+		if err != nil {
+			return nil, "", fmt.Errorf("there is no built-in classifier %q; use one of %s", name, strings.Join(Builtins(), ", "))
+		}
+	} else {
+		if m.SHA256 == "" {
+			return nil, "", fmt.Errorf("the module %q is not pinned; set sha256 to its digest (sha256sum prints it)", m.Source)
+		}
+		if binary, err = readFile(m.Source); err != nil {
+			return nil, "", err
+		}
+	}
+	sum := sha256.Sum256(binary)
+	digest = hex.EncodeToString(sum[:])
+	if m.SHA256 != "" && !strings.EqualFold(m.SHA256, digest) {
+		return nil, "", fmt.Errorf("the module %q has the SHA-256 digest %s, not the pinned %s; if the change is meant, pin the new digest", m.Source, digest, m.SHA256)
+	}
+	return binary, digest, nil
+}
+
+// readFile reads a module's file and no more of it than a module may have.
+func readFile(path string) (data []byte, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read module: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	data, err = io.ReadAll(io.LimitReader(f, maxModuleBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("cannot read module %q: %w", path, err)
+	}
+	return data, nil
+}
