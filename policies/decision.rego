@@ -1,13 +1,16 @@
 # METADATA
 # title: The default policy
 # description: |
+#   It is a package of its own so that another policy can decide a few cases itself and
+#   leave the others to it.
+#
 #   All four gates must pass; then another route of the same contract is tried before
 #   the same route, because it costs no waiting, and a substitute that the caller has
 #   accepted comes last.
 # scope: package
 # schemas:
 #   - input: schema
-package fourgate
+package fourgate.standard
 
 import data.fourgate.blame
 import data.fourgate.gates.attempt_budget
@@ -21,7 +24,6 @@ import data.fourgate.knobs
 # description: |
 #   A retry gives no delay: the engine then waits for its own full-jitter backoff, or
 #   for the upstream's Retry-After where that is longer.
-# entrypoint: true
 decision := _answer("abort", response_phase.reason) if {
 	response_phase.mark == "stop"
 } else := _answer("abort", failure_class.reason) if {

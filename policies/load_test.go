@@ -198,12 +198,12 @@ decision := {"action": "abort", "reason": "frozen"} if {
 	q := failed(t)
 	query := "data.acme.decision"
 	got := load(t, Options{Query: query}, text).Decide(&q)
-	if got.Action != engine.Fallback {
-		t.Errorf("got %+v, want the default policy's fallback", got)
+	if got.Action != engine.Fallback || !strings.HasPrefix(got.Rule, "builtin:decision.rego:") {
+		t.Errorf("got %+v, want the default policy's fallback and rule", got)
 	}
 	got = load(t, Options{Query: query, Params: map[string]any{"frozen": true}}, text).Decide(&q)
-	if got.Reason.String() != "frozen" {
-		t.Errorf("got %+v, want an abort by the parameter", got)
+	if got.Reason.String() != "frozen" || !strings.HasSuffix(got.Rule, "p.rego:3") {
+		t.Errorf("got %+v, want an abort by the parameter and its rule", got)
 	}
 }
 

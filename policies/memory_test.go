@@ -131,7 +131,7 @@ func TestReads(t *testing.T) {
 			t.Parallel()
 			// All packages of the default policy are replaced by empty ones.
 			set := load(t, Options{}, "package fourgate\n"+body,
-				"package fourgate.blame", "package fourgate.gates.failure_class", "package fourgate.gates.response_phase",
+				"package fourgate.standard", "package fourgate.blame", "package fourgate.gates.failure_class", "package fourgate.gates.response_phase",
 				"package fourgate.gates.idempotency", "package fourgate.gates.attempt_budget")
 			var got []string
 			for _, f := range set.reads.fields {

@@ -8,7 +8,8 @@ import (
 	"github.com/open-policy-agent/opa/v1/types"
 )
 
-// places are where the rules of the entry point stand, as file:line.
+// places are where the rules of the entry point stand, as file:line, and those of the
+// default policy that an entry point may leave the answer to.
 //
 // To know which of them answered, each is given one more expression at the end of its
 // body: a call of a builtin of our own with the rule's number. The last one that was
@@ -40,16 +41,21 @@ func markBuiltins() map[string]*ast.Builtin {
 	return map[string]*ast.Builtin{markBuiltin.Name: markBuiltin}
 }
 
-// mark adds the call to each rule of the entry point and each branch of its else chains.
+// standard is the default policy's own decision, below its entry point.
+var standard = ast.MustParseRef("data.fourgate.standard.decision")
+
+// mark adds the call to each rule of the entry point, and of the default policy, and to
+// each branch of their else chains.
 func mark(modules map[string]*ast.Module, entry ast.Ref) places {
 	var p places
 	for _, m := range modules {
 		for _, r := range m.Rules {
-			if !m.Package.Path.Extend(r.Head.Ref()).Equal(entry) {
-				continue
-			}
-			if r.Default {
+			rule := m.Package.Path.Extend(r.Head.Ref())
+			switch entered := rule.Equal(entry); {
+			case entered && r.Default:
 				p.otherwise = placeOf(r)
+				continue
+			case !entered && !rule.Equal(standard):
 				continue
 			}
 			for ; r != nil; r = r.Else {

@@ -14,7 +14,7 @@ import data.fourgate.gates.failure_class
 #   A failure that its class already stops isn't asked for a route, so that this gate
 #   speaks of the budget alone.
 mark := "stop" if {
-	not _affordable
+	not affordable
 } else := "pass" if {
 	failure_class.mark == "stop"
 } else := "pass" if {
@@ -70,7 +70,9 @@ substitute_left if {
 
 # METADATA
 # title: One more attempt can be paid for
-_affordable if {
+default affordable := false
+
+affordable if {
 	input.budget.attempts_left > 0
 	input.budget.time
 	input.budget.retry_budget
