@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"sync/atomic"
 	"testing"
 
 	"github.com/fourgate-dev/fourgate/engine"
@@ -60,15 +61,47 @@ func BenchmarkLedgerRecord(b *testing.B) {
 	b.Run("lasting", func(b *testing.B) { write(b, true) })
 }
 
-// BenchmarkClosed is what a request itself pays.
-func BenchmarkClosed(b *testing.B) {
-	s := openStore(b, Options{QueueRecords: 1 << 30, QueueBytes: 1 << 40}, seams{})
-	opened, closed := benchRecords(b, 1000)
+// BenchmarkCalls is what a request itself pays: the two calls without the writer.
+func BenchmarkCalls(b *testing.B) {
+	s := openStore(b, Options{}, seams{})
+	opened, closed := benchRecords(b, batchRecords)
 	b.ReportAllocs()
 	i := 0
 	for b.Loop() {
 		s.Opened(opened[i])
 		s.Closed(closed[i])
-		i = (i + 1) % len(closed)
+		if i = (i + 1) % batchRecords; i == 0 {
+			b.StopTimer()
+			s.flush()
+			b.StartTimer()
+		}
 	}
+}
+
+// TestCallsDoNotAllocate isn't parallel, since it counts the whole process.
+func TestCallsDoNotAllocate(t *testing.T) {
+	var held atomic.Bool
+	hold := make(chan struct{})
+	s := openStore(t, Options{}, seams{fail: func(step) error {
+		if held.Load() {
+			<-hold
+		}
+		return nil
+	}})
+	opened, closed := record(t, 1, "", openAttempt(1, "openai")), success(t, 1)
+	calls := func() {
+		s.Opened(opened)
+		s.Closed(closed)
+	}
+	for range 2 { // each of the two batches grows once
+		for range batchRecords {
+			calls()
+		}
+		s.flush()
+	}
+	held.Store(true)
+	if got := testing.AllocsPerRun(batchRecords/2, calls); got > 0 {
+		t.Errorf("opening and closing allocates %v times", got)
+	}
+	close(hold)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"os"
 	"path/filepath"
 	"runtime"
 	"time"
@@ -65,6 +66,7 @@ func openFile(path string, durability Durability, seams seams) (*file, error) {
 	if err != nil {
 		return nil, err
 	}
+	makeFile(path)
 	conn, err := (&sqlite.Driver{}).Open(dsn)
 	if err != nil {
 		return nil, err
@@ -77,6 +79,15 @@ func openFile(path string, durability Durability, seams seams) (*file, error) {
 	return f, nil
 }
 
+// makeFile makes a new file that not everybody may read, for SQLite would. It leaves
+// every error to SQLite, which meets it again. An existing file is not touched: to close
+// it here would take SQLite's locks from it.
+func makeFile(path string) {
+	if f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o640); err == nil {
+		_ = f.Close() // nothing was written
+	}
+}
+
 func (f *file) setUp(durability Durability) error {
 	synchronous := "NORMAL"
 	if durability == Sync {
@@ -86,6 +97,9 @@ func (f *file) setUp(durability Durability) error {
 		fmt.Sprintf("PRAGMA busy_timeout = %d", busyTimeout.Milliseconds()),
 		fmt.Sprintf("PRAGMA page_size = %d", pageSize), // counts only for a new file
 		"PRAGMA synchronous = " + synchronous,
+		// A reader that stays for long lets the write-ahead log grow; afterwards
+		// it is cut back to this.
+		fmt.Sprintf("PRAGMA journal_size_limit = %d", 64<<20),
 	}
 	if f.seams.setup != nil {
 		pragmas = append(pragmas, f.seams.setup()...)

@@ -46,21 +46,39 @@ func OpenReader(path string) (*Reader, error) {
 		return nil, fmt.Errorf("cannot read ledger %q: there is no such file; "+
 			"it is made when `fourgate serve` starts, at the path in the ledger block", path)
 	}
-	dsn, err := dataSource(path, "mode=ro&_pragma=query_only(1)&_pragma=busy_timeout("+
-		fmt.Sprint(readTimeout.Milliseconds())+")")
+	db, err := openToRead(path, "mode=ro")
+	if err != nil && cannotShare(err) && !exists(path+"-wal") {
+		// A copy on a medium that can't be written has no room for the files by
+		// which readers and a writer agree. Without a log there is no writer.
+		db, err = openToRead(path, "mode=ro&immutable=1")
+	}
 	if err != nil {
 		return nil, explain("read", path, err)
 	}
+	return &Reader{path: path, db: db}, nil
+}
+
+func openToRead(path, mode string) (*sql.DB, error) {
+	dsn, err := dataSource(path, fmt.Sprintf("%s&_pragma=query_only(1)&_pragma=busy_timeout(%d)",
+		mode, readTimeout.Milliseconds()))
+	if err != nil {
+		return nil, err
+	}
 	connector, err := sqlite.NewConnector(dsn)
 	if err != nil {
-		return nil, explain("read", path, err)
+		return nil, err
 	}
 	db := sql.OpenDB(connector)
 	if err := checkTables(db); err != nil {
 		_ = db.Close() // nothing was written
-		return nil, explain("read", path, err)
+		return nil, err
 	}
-	return &Reader{path: path, db: db}, nil
+	return db, nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 func checkTables(db *sql.DB) error {

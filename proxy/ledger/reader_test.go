@@ -115,6 +115,51 @@ func TestGet(t *testing.T) {
 	}
 }
 
+// FuzzGet asks for any id: the answer is a record whose id begins so, or a plain no.
+func FuzzGet(f *testing.F) {
+	f.Add("01AA1")
+	f.Add("01")
+	f.Add("%' OR 1=1 --")
+	f.Add("\xff\x00")
+	b := openStore(f, Options{}, seams{})
+	for i := range 20 {
+		b.Closed(success(f, i))
+	}
+	b.close()
+	r, err := OpenReader(b.path)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { _ = r.Close() }) // it only reads
+	f.Fuzz(func(t *testing.T, id string) {
+		rec, err := r.Get(t.Context(), id)
+		switch {
+		case err == nil && !strings.HasPrefix(rec.RequestID(), id):
+			t.Errorf("%q gave the record %s", id, rec.RequestID())
+		case err != nil && id != "" && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrAmbiguous):
+			t.Errorf("%q gave %v", id, err)
+		}
+	})
+}
+
+func TestACopyOnAReadOnlyMedium(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() == 0 {
+		t.Skip("root may write everywhere")
+	}
+	b := openStore(t, Options{}, seams{})
+	b.Closed(success(t, 1))
+	b.close()
+	dir := filepath.Dir(b.path)
+	if err := errors.Join(os.Chmod(b.path, 0o400), os.Chmod(dir, 0o500)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(dir, 0o700) }) // so that the test's directory can go
+	if got := b.ids(); len(got) != 1 {
+		t.Errorf("the copy shows %v", got)
+	}
+}
+
 func TestReadersWhileTheProxyWrites(t *testing.T) {
 	t.Parallel()
 	const n = 2000

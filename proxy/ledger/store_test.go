@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -203,6 +204,18 @@ func TestAStoreGoesOnWhereTheLastOneEnded(t *testing.T) {
 	}
 	if got := len(idsOf(t, path)); got != 3 {
 		t.Errorf("the ledger has %d records, want 3", got)
+	}
+}
+
+func TestNotEverybodyMayReadANewFile(t *testing.T) {
+	t.Parallel()
+	b := openStore(t, Options{}, seams{})
+	info, err := os.Stat(b.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mode := info.Mode().Perm(); runtime.GOOS != "windows" && mode&0o007 != 0 {
+		t.Errorf("the file's mode is %v", mode)
 	}
 }
 

@@ -70,6 +70,16 @@ func remedy(path string, err error) string {
 	return "check the file and its disk"
 }
 
+// cannotShare says whether SQLite failed to make the files beside the database.
+func cannotShare(err error) bool {
+	var e *sqlite.Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	code := e.Code() & 0xff
+	return code == sqlite3.SQLITE_CANTOPEN || code == sqlite3.SQLITE_READONLY
+}
+
 // remedyForPath finds out why SQLite could not open a path, which it doesn't say.
 func remedyForPath(path string) string {
 	dir := filepath.Dir(path)
