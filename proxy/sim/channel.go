@@ -93,19 +93,34 @@ func (c *Channel) take(r *request, path string, q query, conn int64, now time.Ti
 			st := c.next()
 			fault, line = st.fault, st.timeline(c.named(q, st), now)
 		}
-		c.count++
-		seen = &Seen{
-			Channel: c.name, N: c.count, Conn: conn, At: now,
-			Method: r.method, Target: r.target, Path: path, Header: r.fields, Body: r.body, Fault: fault,
-		}
-		if c.sim.keep > 0 {
-			if len(c.seen) == c.sim.keep {
-				c.seen = slices.Delete(c.seen, 0, 1)
-			}
-			c.seen = append(c.seen, seen)
-		}
+		seen = c.remember(r, path, conn, now)
+		seen.Body, seen.Fault = r.body, fault
 	})
 	return seen, line
+}
+
+// lost writes down a request whose peer left before its body was whole.
+func (c *Channel) lost(r *request, path string, conn int64, now time.Time) {
+	c.sim.note(func() {
+		seen := c.remember(r, path, conn, now)
+		seen.Gone, seen.GoneAt = true, now
+	})
+}
+
+// remember counts a request and keeps it. The simulator's lock is held.
+func (c *Channel) remember(r *request, path string, conn int64, now time.Time) *Seen {
+	c.count++
+	seen := &Seen{
+		Channel: c.name, N: c.count, Conn: conn, At: now,
+		Method: r.method, Target: r.target, Path: path, Header: r.fields,
+	}
+	if c.sim.keep > 0 {
+		if len(c.seen) == c.sim.keep {
+			c.seen = slices.Delete(c.seen, 0, 1)
+		}
+		c.seen = append(c.seen, seen)
+	}
+	return seen
 }
 
 // named fills in the model that the answer names.

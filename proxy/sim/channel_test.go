@@ -142,6 +142,28 @@ func TestSeen(t *testing.T) {
 	}
 }
 
+// A call that was cut off while it was being sent is a call: it is counted, and the
+// script stays where it is.
+func TestHalfSent(t *testing.T) {
+	t.Parallel()
+	s, c := start(t, Options{}), client(t)
+	s.Channel("a").Script(script(t, "status=503, ok")...)
+	nc := dial(t, s)
+	if _, err := io.WriteString(nc, "POST /a/v1/messages HTTP/1.1\r\nContent-Length: 99\r\n\r\n{"); err != nil {
+		t.Fatal(err)
+	}
+	nc.Close()
+	if err := s.WaitGone(patience(t), "a", 1); err != nil {
+		t.Fatal(err)
+	}
+	if status, _ := call(t, c, s.URL("a")+"/v1/messages", claudeWhole); status != 503 || s.Count("a") != 2 {
+		t.Errorf("status %d, count %d; want 503 and 2", status, s.Count("a"))
+	}
+	if r := s.Requests("a")[0]; r.Done || r.Body != nil {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestHangup(t *testing.T) {
 	t.Parallel()
 	s := start(t, Options{})

@@ -41,8 +41,15 @@ func (c *conn) one() bool {
 	})
 	if err != nil {
 		var bad *badRequest
-		if errors.As(err, &bad) {
+		switch {
+		case errors.As(err, &bad):
 			c.refuse(bad)
+		case r != nil && !c.sim.isClosed():
+			// It was sent, if not in full: whoever counts calls must find it.
+			name, path := splitTarget(r.target)
+			if ch := c.sim.asked(name); ch != nil {
+				ch.lost(r, path, c.id, time.Now())
+			}
 		}
 		return false
 	}

@@ -47,7 +47,7 @@ func get(fields []Field, name string) string {
 
 // readRequest reads one request. proceed is called if the peer waits for a 100 before
 // it sends the body. The error is a *badRequest if bytes came that are no request, and
-// the connection's own if it ended.
+// the connection's own if it ended; the request is nil unless its head was whole.
 func readRequest(r *bufio.Reader, proceed func() error) (*request, error) {
 	line, err := readLine(r)
 	if err != nil {
@@ -81,7 +81,7 @@ func readRequest(r *bufio.Reader, proceed func() error) (*request, error) {
 	q.close = strings.EqualFold(q.get("Connection"), "close")
 	if strings.EqualFold(q.get("Expect"), "100-continue") {
 		if err := proceed(); err != nil {
-			return nil, err
+			return q, err
 		}
 	}
 	return q, q.readBody(r)

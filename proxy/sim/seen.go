@@ -2,7 +2,9 @@ package sim
 
 import "time"
 
-// Seen is one request as it arrived, and what became of it.
+// Seen is one request as it arrived, and what became of it. A request whose peer left
+// before its body was whole is there too: without a body, with Gone, and it took no
+// fault of the script.
 type Seen struct {
 	Channel string
 	N       int       // the channel's how manieth request, from 1

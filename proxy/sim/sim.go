@@ -207,7 +207,7 @@ func (s *Sim) Requests(channel string) []Seen {
 	return out
 }
 
-// Count is how many requests have arrived at a channel, remembered or not.
+// Count is how many requests have arrived at a channel, remembered or not, whole or not.
 func (s *Sim) Count(channel string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
