@@ -2,7 +2,7 @@ package hcl
 
 import (
 	"encoding/hex"
-	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -29,9 +29,9 @@ func (d *decoder) classifier(label string, s *section) {
 	case c.Module == "":
 		s.missing("module", `write "builtin:generic", or the path of a .wasm file.`)
 	case builtin:
-		if !knownModule(name) {
+		if !slices.Contains(builtinModules, name) {
 			s.failAt("module", at, "Unknown builtin module", "There are %s.%s",
-				builtinList(), didYouMean(name, builtinModules))
+				strings.Join(builtinNames(), ", "), didYouMean(c.Module, builtinNames()))
 		}
 		if s.has("sha256") {
 			s.warn(s.placeOfAttr("sha256"), "Pin of a builtin module",
@@ -52,21 +52,13 @@ func (d *decoder) classifier(label string, s *section) {
 	d.cfg.Classifiers = append(d.cfg.Classifiers, c)
 }
 
-func knownModule(name string) bool {
-	for _, m := range builtinModules {
-		if m == name {
-			return true
-		}
-	}
-	return false
-}
-
-func builtinList() string {
-	quoted := make([]string, len(builtinModules))
+// builtinNames are the builtin modules as a configuration names them.
+func builtinNames() []string {
+	names := make([]string, len(builtinModules))
 	for i, m := range builtinModules {
-		quoted[i] = fmt.Sprintf("%q", builtinPrefix+m)
+		names[i] = builtinPrefix + m
 	}
-	return strings.Join(quoted, ", ")
+	return names
 }
 
 // digest reads a SHA-256 in hex.

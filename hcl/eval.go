@@ -22,7 +22,7 @@ func evalContext(env Environment) *hcl2.EvalContext {
 			Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
 				name := args[0].AsString()
 				if len(args) > 2 {
-					return cty.NilVal, fmt.Errorf("env takes a name and perhaps a default; write env(%q, \"…\")", name)
+					return cty.NilVal, fmt.Errorf("the function env takes a name and perhaps a default; write env(%q, \"…\")", name)
 				}
 				if value, ok := env.lookup(name); ok {
 					return cty.StringVal(value), nil
@@ -119,7 +119,7 @@ func typeName(t cty.Type) string {
 	case t == cty.Number:
 		return "number"
 	case t == cty.Bool:
-		return "true or false"
+		return "boolean (true or false)"
 	case t.IsTupleType(), t.IsListType(), t.IsSetType():
 		return "list"
 	case t.IsObjectType(), t.IsMapType():

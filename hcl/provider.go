@@ -32,7 +32,7 @@ func (d *decoder) provider(label string, s *section) {
 	}
 	s.labelled("key", &keyShape, func(name string, key *section) {
 		if !key.has("secret") {
-			key.missing("secret", howSecret)
+			key.missing("secret", `write secret = env("NAME") or secret = file("path").`)
 		}
 		p.Keys = append(p.Keys, engine.KeySpec{Name: name, Secret: key.secret("secret")})
 	})

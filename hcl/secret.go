@@ -1,6 +1,10 @@
 package hcl
 
 import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"regexp"
 	"strings"
 
 	hcl2 "github.com/hashicorp/hcl/v2"
@@ -13,6 +17,13 @@ import (
 
 // howSecret ends each detail about a secret.
 const howSecret = `Write env("NAME") or file("path"), and keep the secret itself out of the configuration.`
+
+// variableForm is what a variable's name usually looks like. Another text may be the
+// secret itself, written where its variable's name belongs, and isn't repeated.
+var variableForm = regexp.MustCompile(`^[A-Z_][A-Z0-9_]{0,63}$`)
+
+// errUnreadable stands for an error whose text might repeat the path.
+var errUnreadable = errors.New("it can't be opened")
 
 // secret reads a credential: a call of env or file with literal arguments. The call is
 // taken apart here and never evaluated by the HCL library, whose diagnostics print
@@ -56,8 +67,12 @@ func (d *decoder) fromVariable(path []string, at hcl2.Range, args []string) engi
 		}
 	}
 	if value == "" {
+		name := "that env names here"
+		if variableForm.MatchString(args[0]) {
+			name = args[0]
+		}
 		d.fail(path, at, "Missing secret",
-			"The environment variable %s %s. Set it before the start, or read the secret with file(\"path\").", bounded(args[0]), state)
+			"The environment variable %s %s. Set it before the start, or read the secret with file(\"path\").", name, state)
 		return engine.Secret{}
 	}
 	return d.credential(path, at, value)
@@ -65,14 +80,24 @@ func (d *decoder) fromVariable(path []string, at hcl2.Range, args []string) engi
 
 func (d *decoder) fromFile(path []string, at hcl2.Range, name string) engine.Secret {
 	content, err := d.env.readFile(d.resolve(name))
+	shown := "that is named here"
+	if filepath.Ext(name) != "" || filepath.IsAbs(name) {
+		shown = bounded(name)
+	}
 	if err != nil {
+		var why *fs.PathError
+		if errors.As(err, &why) {
+			err = why.Err // the path is named once
+		} else {
+			err = errUnreadable
+		}
 		d.fail(path, at, "Missing secret", "The file %s cannot be read: %v. "+
-			"Create it, and let the user that runs Fourgate read it.", bounded(name), err)
+			"Create it, and let the user that runs Fourgate read it.", shown, err)
 		return engine.Secret{}
 	}
 	value := strings.TrimRight(string(content), "\r\n")
 	if value == "" {
-		d.fail(path, at, "Missing secret", "The file %s is empty. Write the secret into it.", bounded(name))
+		d.fail(path, at, "Missing secret", "The file %s is empty. Write the secret into it.", shown)
 		return engine.Secret{}
 	}
 	return d.credential(path, at, value)

@@ -45,6 +45,8 @@ func TestSecretIsNeverPrinted(t *testing.T) {
 		"provider \"a\" {\n  key \"m\" { secret = env(\"EMPTY\", hunter2hunter2) }\n}",
 		"provider \"a\" {\n  key \"m\" { secret = base64(\"hunter2hunter2\") }\n}",
 		"provider \"a\" {\n  key \"m\" { secret = \"${env(\"X\")}hunter2hunter2\" }\n}",
+		"provider \"a\" {\n  key \"m\" { secret = env(\"hunter2hunter2\") }\n}",
+		"provider \"a\" {\n  key \"m\" { secret = file(\"hunter2hunter2\") }\n}",
 		"provider \"a\" {\n  api_key = \"hunter2hunter2\"\n}",
 		"provider \"a\" {\n  key = \"hunter2hunter2\"\n}",
 		"provider \"a\" {\n  key = { secret = \"hunter2hunter2\" }\n}",

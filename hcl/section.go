@@ -27,7 +27,7 @@ func (d *decoder) open(body hcl2.Body, path []string, header hcl2.Range, shape *
 	content, remain, diags := body.PartialContent(shape.schema())
 	for _, diag := range diags {
 		d.faulty[pathKey(path)] = true
-		d.add(translate(diag))
+		d.add(aboutLabels(translate(diag)))
 	}
 	if len(path) > 0 {
 		d.ranges[pathKey(path)] = header
@@ -40,6 +40,29 @@ func (d *decoder) open(body hcl2.Body, path []string, header hcl2.Range, shape *
 		s.reject(extra, shape)
 	}
 	return s
+}
+
+// aboutLabels says how to mend what the HCL library only counts.
+func aboutLabels(diag Diagnostic) Diagnostic {
+	if block, ok := strings.CutPrefix(diag.Summary, "Missing name for "); ok {
+		diag.Detail = fmt.Sprintf("Each %s block has a name. Write %s \"NAME\" { … }.", block, block)
+	}
+	if block, ok := strings.CutPrefix(diag.Summary, "Extraneous label for "); ok {
+		diag.Detail = fmt.Sprintf("A %s block has as many names as shown here: %s.", block, header(block))
+	}
+	return diag
+}
+
+// header is how a block begins.
+func header(block string) string {
+	for _, s := range []shape{rootShape, providerShape, groupShape} {
+		for _, b := range s.blocks {
+			if b.name == block && b.label != "" {
+				return block + " \"NAME\" { … }"
+			}
+		}
+	}
+	return block + " { … }"
 }
 
 // leftover is a name that the shape doesn't have, or has as the other kind.

@@ -89,7 +89,7 @@ func (s *shape) names() []string {
 	for _, b := range s.blocks {
 		names = append(names, b.name)
 	}
-	return append(names, s.later...)
+	return names
 }
 
 // nearest returns the word that was probably meant, or "".

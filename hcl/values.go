@@ -2,6 +2,7 @@ package hcl
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -68,7 +69,8 @@ func (s *section) number(name string, fallback, low, high float64) float64 {
 	}
 	n, _ := v.AsBigFloat().Float64()
 	if !(n >= low && n <= high) {
-		s.failAt(name, at, "Number out of range", "%q must be between %v and %v.", name, low, high)
+		s.failAt(name, at, "Number out of range", "%q must be between %s and %s.", name,
+			strconv.FormatFloat(low, 'f', -1, 64), strconv.FormatFloat(high, 'f', -1, 64))
 		return fallback
 	}
 	return n
@@ -154,15 +156,18 @@ func (d *decoder) knows(path []string, at hcl2.Range, given string, vocabulary w
 		}
 		quoted[i] = fmt.Sprintf("%q", w)
 	}
-	list := strings.Join(quoted, ", ")
+	list, use := strings.Join(quoted, ", "), "Use one of"
+	if len(quoted) == 1 {
+		use = "Use"
+	}
 	for _, w := range vocabulary.later {
 		if w == given {
 			d.fail(path, at, "Not supported by this version",
-				"%q is part of the language, but this version of Fourgate can't do it yet. Use one of %s.", given, list)
+				"%q is part of the language, but this version of Fourgate can't do it yet. %s %s.", given, use, list)
 			return false
 		}
 	}
-	d.fail(path, at, "Unknown word", "%s is none of %s.%s", bounded(given), list, didYouMean(given, vocabulary.now))
+	d.fail(path, at, "Unknown word", "There is no %s here. %s %s.%s", bounded(given), use, list, didYouMean(given, vocabulary.now))
 	return false
 }
 

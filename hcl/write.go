@@ -22,13 +22,18 @@ func WriteDiagnostics(w io.Writer, diags Diagnostics, color bool, width int) err
 		if d.Severity == Warning {
 			severity = hcl2.DiagWarning
 		}
-		detail := d.Detail
-		if d.place == nil && d.File != "" {
+		detail, subject := d.Detail, d.place
+		switch {
+		case subject != nil || d.File == "":
+		case d.Line > 0: // made by somebody else, about a file of theirs
+			at := hcl2.Pos{Line: d.Line, Column: max(d.Column, 1)}
+			subject = &hcl2.Range{Filename: d.File, Start: at, End: at}
+		default:
 			detail = "On " + d.File + ": " + detail
 		}
 		writer := hcl2.NewDiagnosticTextWriter(&out, files, uint(max(width, 0)), color)
 		err := writer.WriteDiagnostic(&hcl2.Diagnostic{
-			Severity: severity, Summary: d.Summary, Detail: detail, Subject: d.place,
+			Severity: severity, Summary: d.Summary, Detail: detail, Subject: subject,
 		})
 		if err != nil {
 			return fmt.Errorf("cannot write diagnostics: %w", err)
