@@ -3,7 +3,7 @@ package gate
 import (
 	"bytes"
 
-	"github.com/tidwall/gjson"
+	"github.com/fourgate-dev/fourgate/proxy/judge/strictjson"
 )
 
 // anyJSON reads answers of endpoints without a table of their own by what all JSON
@@ -12,20 +12,32 @@ type anyJSON struct{}
 
 func (anyJSON) endMark() string { return "[DONE]" }
 
-func (a anyJSON) frame(event []byte, root gjson.Result) reading {
-	r := a.whole(root)
+func (a anyJSON) frame(event []byte, s *strictjson.Scanner) reading {
+	r := a.whole(s)
 	if string(event) == "error" {
 		r.sign = failure
 	}
 	return r
 }
 
-func (anyJSON) whole(root gjson.Result) reading {
-	r := reading{sign: output, model: root.Get("model").Str}
-	if truthy(root.Get("error")) || root.Get("type").Str == "error" {
-		r.sign = failure
-	}
-	r.tally.merge(chatUsage(root.Get("usage")))
+func (anyJSON) whole(s *strictjson.Scanner) reading {
+	r := reading{sign: output}
+	s.Object(func(key strictjson.Text) {
+		switch string(key.Bytes()) {
+		case "error":
+			if truthy(s) {
+				r.sign = failure
+			}
+		case "type":
+			if s.Text().Is("error") {
+				r.sign = failure
+			}
+		case "model":
+			r.model = s.Text().String()
+		case "usage":
+			r.tally.merge(chatUsage(s))
+		}
+	})
 	return r
 }
 

@@ -2,18 +2,100 @@ package gate
 
 import (
 	"bytes"
+	"strconv"
 
-	"github.com/tidwall/gjson"
+	"github.com/fourgate-dev/fourgate/engine"
+	"github.com/fourgate-dev/fourgate/proxy/judge/strictjson"
 )
 
-// maxDepth bounds the nesting of what is parsed here. The parser recurses, and an
-// upstream's brackets must not use up the stack.
-const maxDepth = 512
+// The functions here read the value that a scanner stands at, to its end.
+
+// truthy says whether a value means something: null, false, 0 and "" are how providers
+// say that there is no error.
+func truthy(s *strictjson.Scanner) bool {
+	switch s.Peek() {
+	case strictjson.String:
+		return len(s.Text().Raw) > 0
+	case strictjson.Number:
+		return string(s.Raw()) != "0"
+	case strictjson.True, strictjson.Object, strictjson.Array:
+		s.Skip()
+		return true
+	}
+	s.Skip()
+	return false
+}
+
+// said says whether a value holds something that a caller would take as output: a text
+// of at least one byte, at any depth. Numbers, flags, and the members that only label
+// a part don't count.
+func said(s *strictjson.Scanner) bool {
+	found := false
+	switch s.Peek() {
+	case strictjson.String:
+		return len(s.Text().Raw) > 0
+	case strictjson.Object:
+		s.Object(func(key strictjson.Text) {
+			if !label(key) {
+				found = said(s) || found
+			}
+		})
+	case strictjson.Array:
+		s.Array(func() { found = said(s) || found })
+	default:
+		s.Skip()
+	}
+	return found
+}
+
+// label says whether a member only says what a part is.
+func label(key strictjson.Text) bool {
+	switch string(key.Raw) {
+	case "type", "id", "index", "format", "role", "object":
+		return true
+	}
+	return false
+}
+
+// maxTokens is far above any count that is true, and keeps sums from overflowing.
+const maxTokens = 1 << 50
+
+// tokens reads a count; whatever is no whole number from 0 on is unknown.
+func tokens(s *strictjson.Scanner) engine.Tokens {
+	if s.Peek() != strictjson.Number {
+		s.Skip()
+		return engine.Tokens{}
+	}
+	n, err := strconv.ParseFloat(string(s.Raw()), 64)
+	if err != nil || n < 0 || n > maxTokens || n != float64(int64(n)) {
+		return engine.Tokens{}
+	}
+	return engine.TokensOf(int64(n))
+}
+
+// inside reads an object's member of that name with read, and skips the others.
+func inside(s *strictjson.Scanner, name string, read func()) {
+	s.Object(func(key strictjson.Text) {
+		if key.Is(name) {
+			read()
+		}
+	})
+}
+
+// named says whether a name is on a list.
+func named(name []byte, list []string) bool {
+	for _, l := range list {
+		if string(name) == l {
+			return true
+		}
+	}
+	return false
+}
 
 // brackets follows the nesting of a JSON text over any number of pieces.
 type brackets struct {
-	depth, deepest int
-	text, escaped  bool
+	depth         int
+	text, escaped bool
 }
 
 // feed goes over the next piece. It stops behind the bracket that closes the outermost
@@ -30,7 +112,6 @@ func (b *brackets) feed(p []byte) int {
 			b.text = true
 		case c == '{' || c == '[':
 			b.depth++
-			b.deepest = max(b.deepest, b.depth)
 		case c == '}' || c == ']':
 			b.depth--
 			if b.depth <= 0 {
@@ -39,81 +120,6 @@ func (b *brackets) feed(p []byte) int {
 		}
 	}
 	return 0
-}
-
-// valid says whether p is JSON that may be parsed.
-func valid(p []byte) bool {
-	// What comes behind the outermost value makes the text invalid at once, so that its
-	// depth doesn't matter.
-	var b brackets
-	b.feed(p)
-	return b.deepest <= maxDepth && gjson.ValidBytes(p)
-}
-
-// cutShort says whether p, which is no valid JSON, looks like the beginning of a valid
-// text: its brackets match as far as they go, and some are open at the end.
-func cutShort(p []byte) bool {
-	var open []byte
-	text, escaped := false, false
-	for _, c := range p {
-		switch {
-		case escaped:
-			escaped = false
-		case text:
-			text = c != '"'
-			escaped = c == '\\'
-		case c == '"':
-			text = true
-		case c == '{' || c == '[':
-			if len(open) > maxDepth {
-				return false
-			}
-			open = append(open, c+2) // '{'+2 is '}', '['+2 is ']'
-		case c == '}' || c == ']':
-			if len(open) == 0 || open[len(open)-1] != c {
-				return false
-			}
-			open = open[:len(open)-1]
-		}
-	}
-	return text || len(open) > 0
-}
-
-// truthy says whether a member is there and means something: null, false, 0 and ""
-// are how providers say that there is no error.
-func truthy(v gjson.Result) bool {
-	switch v.Type {
-	case gjson.String:
-		return v.Str != ""
-	case gjson.Number:
-		return v.Num != 0
-	}
-	return v.Type == gjson.True || v.Type == gjson.JSON
-}
-
-// said says whether a value holds something that a caller would take as output: a text
-// of at least one byte, at any depth. Numbers, flags, and the members that only label
-// a part don't count.
-func said(v gjson.Result) bool {
-	switch {
-	case v.Type == gjson.String:
-		return v.Str != ""
-	case v.Type != gjson.JSON:
-		return false
-	}
-	found := false
-	object := v.IsObject()
-	v.ForEach(func(key, member gjson.Result) bool {
-		if object {
-			switch key.Str {
-			case "type", "id", "index", "format", "role", "object":
-				return true
-			}
-		}
-		found = said(member)
-		return !found
-	})
-	return found
 }
 
 // member says whether a raw frame seems to have a member with a value other than null.
@@ -126,7 +132,11 @@ func member(raw []byte, tail string) bool {
 		if i < 0 {
 			return false
 		}
-		raw = bytes.TrimLeft(raw[i+len(tail):], " \t")
+		raw = raw[i+len(tail):]
+		if bytes.HasPrefix(raw, []byte(":null")) {
+			continue
+		}
+		raw = bytes.TrimLeft(raw, " \t")
 		if len(raw) == 0 || raw[0] != ':' {
 			return true
 		}

@@ -2,10 +2,8 @@ package gate
 
 import (
 	"bytes"
-	"strings"
 
-	"github.com/tidwall/gjson"
-
+	"github.com/fourgate-dev/fourgate/proxy/judge/strictjson"
 	"github.com/fourgate-dev/fourgate/proxy/sse"
 )
 
@@ -37,27 +35,25 @@ var foreignToChat = [...]string{
 // foreignTypes are beginnings of the type member in other protocols. Read only.
 var foreignTypes = [...]string{"message", "content_block_", "response."}
 
-// errorMembers are what an error body has that is in no envelope, where the choices
-// are missing too. Read only.
+// errorMembers are what an error has that is in no envelope, where the answer itself
+// is missing. Read only.
 var errorMembers = [...]string{"code", "detail", "error_code", "error_msg", "errors", "message", "msg"}
 
 func (openAIChat) endMark() string { return "[DONE]" }
 
-func (c openAIChat) frame(event []byte, root gjson.Result) reading {
-	r := c.read(root, "delta", "message")
+func (c openAIChat) frame(event []byte, s *strictjson.Scanner) reading {
+	r, _ := c.read(s, "delta")
 	if string(event) == "error" {
 		r.sign = failure
 	}
 	return r
 }
 
-func (c openAIChat) whole(root gjson.Result) reading {
-	r := c.read(root, "message", "message")
-	switch choices := root.Get("choices"); {
-	case r.sign == failure || r.sign == invalid:
-	case !choices.IsArray():
-		r.sign, r.reason = invalid, "missing_fields"
-	case r.sign == strange:
+func (c openAIChat) whole(s *strictjson.Scanner) reading {
+	r, chosen := c.read(s, "message")
+	switch {
+	case r.sign == failure, r.sign == invalid:
+	case !chosen:
 		r.sign, r.reason = invalid, "missing_fields"
 	case r.sign == nothing:
 		r.sign = ended
@@ -65,97 +61,102 @@ func (c openAIChat) whole(root gjson.Result) reading {
 	return r
 }
 
-// read reads a chunk or a completion; its choices hold their output in the member
-// named part, or in the one named other.
-func (openAIChat) read(root gjson.Result, part, other string) reading {
-	var r reading
-	var failed, foreign, spoke, shaped, loose bool
-	root.ForEach(func(key, v gjson.Result) bool {
-		switch name := key.Str; name {
+// read reads a chunk or a completion, whose choices hold their output in the member
+// named part. Chosen says whether there is a list of choices.
+func (openAIChat) read(s *strictjson.Scanner, part string) (r reading, chosen bool) {
+	var failed, foreign, loose, spoke, counted bool
+	s.Object(func(key strictjson.Text) {
+		switch name := key.Bytes(); string(name) {
 		case "error":
-			failed = failed || truthy(v)
+			failed = truthy(s) || failed
 		case "model":
-			r.model = v.Str
+			r.model = s.Text().String()
 		case "choices":
-			if v.IsArray() {
-				shaped = true
-				v.ForEach(func(_, choice gjson.Result) bool {
-					s, done, bad := chatChoice(choice, part, other)
-					spoke, r.done, failed = spoke || s, r.done || done, failed || bad
-					return true
-				})
-			}
+			chosen = s.Array(func() {
+				said, done, bad := chatChoice(s, part)
+				spoke, r.done, failed = spoke || said, r.done || done, failed || bad
+			})
 		case "usage":
-			shaped = true
-			r.tally.merge(chatUsage(v))
+			counted = true
+			r.tally.merge(chatUsage(s))
 		case "x_groq":
-			r.tally.merge(chatUsage(v.Get("usage")))
-			failed = failed || truthy(v.Get("error"))
+			s.Object(func(key strictjson.Text) {
+				switch string(key.Raw) {
+				case "usage":
+					r.tally.merge(chatUsage(s))
+				case "error":
+					failed = truthy(s) || failed
+				}
+			})
 		case "base_resp": // MiniMax
-			failed = failed || truthy(v.Get("status_code"))
+			inside(s, "status_code", func() { failed = truthy(s) || failed })
 		case "success":
-			failed = failed || v.Type == gjson.False
+			failed = s.Peek() == strictjson.False || failed
 		case "object":
-			failed = failed || v.Str == "error"
+			failed = s.Text().Is("error") || failed
 		case "type":
-			failed = failed || v.Str == "error"
-			foreign = foreign || among(foreignTypes[:], v.Str, strings.HasPrefix)
+			kind := s.Text()
+			failed = kind.Is("error") || failed
+			for _, prefix := range foreignTypes {
+				foreign = foreign || bytes.HasPrefix(kind.Raw, []byte(prefix))
+			}
 		default:
-			foreign = foreign || among(foreignToChat[:], name, equal)
-			loose = loose || truthy(v) && among(errorMembers[:], name, equal)
+			foreign = foreign || named(name, foreignToChat[:])
+			if named(name, errorMembers[:]) {
+				loose = truthy(s) || loose
+			}
 		}
-		return true
 	})
-	hasChoices := shaped && root.Get("choices").IsArray()
 	switch {
 	case failed:
 		r.sign = failure
-	case foreign && !hasChoices:
+	case foreign && !chosen:
 		r.sign, r.reason = invalid, "wrong_protocol"
-	case loose && !hasChoices:
+	case loose && !chosen:
 		r.sign = failure
-	case spoke || r.done:
+	case spoke, r.done:
 		r.sign = output
-	case !shaped:
+	case !chosen && !counted:
 		r.sign = strange
 	}
-	return r
+	return r, chosen
 }
 
 // chatChoice reads one choice: whether it holds output, whether it has a finish
 // reason, and whether it says that generating failed.
-func chatChoice(choice gjson.Result, part, other string) (spoke, done, failed bool) {
-	choice.ForEach(func(key, v gjson.Result) bool {
-		switch key.Str {
-		case part, other:
-			v.ForEach(func(key, v gjson.Result) bool {
-				spoke = spoke || among(chatOutput[:], key.Str, equal) && said(v)
-				return !spoke
+func chatChoice(s *strictjson.Scanner, part string) (spoke, done, failed bool) {
+	s.Object(func(key strictjson.Text) {
+		switch name := key.Bytes(); string(name) {
+		// Some servers stream whole messages.
+		case part, "message":
+			s.Object(func(key strictjson.Text) {
+				if named(key.Bytes(), chatOutput[:]) {
+					spoke = said(s) || spoke
+				}
 			})
 		case "finish_reason":
 			// A router's "error" is no reason that a model can have.
-			failed = failed || v.Str == "error"
-			done = v.Str != "" && v.Str != "error"
+			reason := s.Text()
+			failed = failed || reason.Is("error")
+			done = len(reason.Raw) > 0 && !reason.Is("error")
 		case "error":
-			failed = failed || truthy(v)
+			failed = truthy(s) || failed
 		}
-		return true
 	})
 	return spoke, done, failed
 }
 
-func chatUsage(v gjson.Result) tally {
+func chatUsage(s *strictjson.Scanner) tally {
 	var t tally
-	v.ForEach(func(key, v gjson.Result) bool {
-		switch key.Str {
+	s.Object(func(key strictjson.Text) {
+		switch string(key.Raw) {
 		case "prompt_tokens":
-			t.input = tokens(v)
+			t.input = tokens(s)
 		case "completion_tokens":
-			t.output = tokens(v)
+			t.output = tokens(s)
 		case "prompt_tokens_details":
-			t.cacheRead = tokens(v.Get("cached_tokens"))
+			inside(s, "cached_tokens", func() { t.cacheRead = tokens(s) })
 		}
-		return true
 	})
 	return t
 }
@@ -181,14 +182,3 @@ func (openAIChat) glance(raw []byte) glance {
 	}
 	return pass
 }
-
-func among(list []string, s string, is func(s, of string) bool) bool {
-	for _, of := range list {
-		if is(s, of) {
-			return true
-		}
-	}
-	return false
-}
-
-func equal(a, b string) bool { return a == b }

@@ -1,9 +1,8 @@
 package gate
 
 import (
-	"github.com/tidwall/gjson"
-
 	"github.com/fourgate-dev/fourgate/engine"
+	"github.com/fourgate-dev/fourgate/proxy/judge/strictjson"
 )
 
 // sign is what one frame, or a whole body, says of its answer.
@@ -38,14 +37,15 @@ const (
 
 // protocol knows the shapes of one endpoint's answers. Implementations have no state.
 type protocol interface {
-	// frame reads the data of one event; event is its name or empty. root is valid JSON.
-	frame(event []byte, root gjson.Result) reading
+	// frame reads the data of one event, whose name may be empty. The scanner stands at
+	// an object, and behind it afterwards; whether it is valid is the caller's to ask.
+	frame(event []byte, s *strictjson.Scanner) reading
 	// glance looks at a raw frame in passing. It must be cheap, may say look too often
 	// and must never pass by an end, an error or a last usage.
 	glance(raw []byte) glance
-	// whole reads a body that came in one piece; root is a valid JSON object. It says
-	// output, failure, invalid, or ended for an answer with nothing in it.
-	whole(root gjson.Result) reading
+	// whole reads a body that came in one piece, as frame does. It says output, failure,
+	// invalid, or ended for an answer with nothing in it.
+	whole(s *strictjson.Scanner) reading
 	// endMark is data that is no JSON and ends a stream; empty if there is none.
 	endMark() string
 }
@@ -106,15 +106,4 @@ func (t tally) usage() engine.Usage {
 		u.Input = engine.TokensOf(n + read + write)
 	}
 	return u
-}
-
-// maxTokens is far above any count that is true, and keeps sums from overflowing.
-const maxTokens = 1 << 50
-
-// tokens reads a count; whatever is no whole number from 0 on is unknown.
-func tokens(v gjson.Result) engine.Tokens {
-	if v.Type != gjson.Number || v.Num < 0 || v.Num > maxTokens || v.Num != float64(int64(v.Num)) {
-		return engine.Tokens{}
-	}
-	return engine.TokensOf(int64(v.Num))
 }

@@ -3,9 +3,8 @@ package gate
 import (
 	"bytes"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/fourgate-dev/fourgate/engine"
+	"github.com/fourgate-dev/fourgate/proxy/judge/strictjson"
 	"github.com/fourgate-dev/fourgate/proxy/sse"
 )
 
@@ -57,10 +56,11 @@ type Stream struct {
 	page    bool   // … but of a page of HTML
 	body    []byte // what it was the beginning of
 	json    brackets
-	atEnd   bool // End gave the verdict
-	first   bool // a frame was read
-	event   bool // a field or comment of an event stream was seen
-	strange bool // a frame had none of the protocol's shapes
+	atEnd   bool               // End gave the verdict
+	text    strictjson.Scanner // of the frame that is being read
+	first   bool               // a frame was read
+	event   bool               // a field or comment of an event stream was seen
+	strange bool               // a frame had none of the protocol's shapes
 
 	model     string
 	tally     tally
@@ -310,14 +310,11 @@ func (s *Stream) endForeign(body []byte) {
 	body = bytes.TrimRight(body, " \t\r\n")
 	s.body = body
 	body = bytes.TrimSpace(bytes.TrimPrefix(body, []byte(byteOrderMark)))
-	a := Whole(engine.EndpointNone, "", body, nil)
-	if a.ErrorBody {
-		return
-	}
-	if s.finding = a.Finding; s.finding != (engine.Finding{}) {
-		return
-	}
-	if r := s.proto.whole(gjson.ParseBytes(body)); r.sign != failure {
+	r, bad := readBody(s.proto, "", body, true)
+	switch {
+	case bad != "":
+		s.finding = schemaInvalid(bad)
+	case r.sign != failure:
 		s.finding = schemaInvalid("wrong_content_type")
 	}
 }
@@ -393,22 +390,35 @@ func (s *Stream) read(f sse.Frame) reading {
 			return reading{}
 		}
 		return reading{sign: ended, done: true}
-	case !valid(data):
-		switch {
-		case failed:
-			return reading{sign: failure}
-		case data[0] == '<':
-			return reading{sign: invalid, reason: "html_body"}
+	case data[0] == '<' && !failed:
+		return reading{sign: invalid, reason: "html_body"}
+	}
+	return s.readJSON(f.Event, data, failed)
+}
+
+// readJSON reads data that should be JSON.
+func (s *Stream) readJSON(event, data []byte, failed bool) reading {
+	s.text = strictjson.New(data, false)
+	var r reading
+	switch s.text.Peek() {
+	case strictjson.Object:
+		r = s.proto.frame(event, &s.text)
+	case strictjson.Array:
+		r.sign = strange
+		if errorInArray(&s.text) {
+			r.sign = failure
 		}
+	default:
+		r.sign = strange
+		s.text.Skip()
+	}
+	fault := s.text.Failed() || s.text.End() != nil
+	s.text = strictjson.Scanner{}
+	switch {
+	case failed:
+		r.sign = failure
+	case fault:
 		return reading{sign: invalid, reason: "bad_json"}
 	}
-	root := gjson.ParseBytes(data)
-	if !root.IsObject() {
-		// Some wrap their errors in an array.
-		if failed || root.IsArray() && truthy(root.Get("0.error")) {
-			return reading{sign: failure}
-		}
-		return reading{sign: strange}
-	}
-	return s.proto.frame(f.Event, root)
+	return r
 }

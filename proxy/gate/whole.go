@@ -4,9 +4,8 @@ import (
 	"bytes"
 	"strings"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/fourgate-dev/fourgate/engine"
+	"github.com/fourgate-dev/fourgate/proxy/judge/strictjson"
 )
 
 // Answer is what [Whole] found in a body.
@@ -29,9 +28,6 @@ type Answer struct {
 // servers that label good JSON as text are common.
 func Whole(e engine.Endpoint, contentType string, body []byte, accepts func(model string) bool) Answer {
 	p := protocolOf(e)
-	if e == engine.EndpointNone {
-		p = anyJSON{}
-	}
 	body = bytes.TrimSpace(bytes.TrimPrefix(body, []byte(byteOrderMark)))
 	if len(body) == 0 {
 		return Answer{Finding: schemaInvalid("empty_body")}
@@ -42,20 +38,10 @@ func Whole(e engine.Endpoint, contentType string, body []byte, accepts func(mode
 		}
 		p = anyJSON{}
 	}
-	if !valid(body) {
-		return Answer{Finding: schemaInvalid(notJSON(contentType, body))}
+	r, bad := readBody(p, contentType, body, e == engine.GeminiGenerate)
+	if bad != "" {
+		return Answer{Finding: schemaInvalid(bad)}
 	}
-	root := gjson.ParseBytes(body)
-	if !root.IsObject() {
-		switch {
-		case root.IsArray() && truthy(root.Get("0.error")):
-			return Answer{ErrorBody: true}
-		case e == engine.GeminiGenerate && root.IsArray():
-			return Answer{}
-		}
-		return Answer{Finding: schemaInvalid("missing_fields")}
-	}
-	r := p.whole(root)
 	a := Answer{Model: r.model, Usage: r.tally.usage()}
 	switch {
 	case r.sign == failure:
@@ -70,17 +56,51 @@ func Whole(e engine.Endpoint, contentType string, body []byte, accepts func(mode
 	return a
 }
 
-// notJSON names what is wrong with a body that is no JSON and not empty.
-func notJSON(contentType string, body []byte) string {
-	switch {
-	case body[0] == '<', mediaType(contentType, "text/html"):
-		return "html_body"
-	case (body[0] == '{' || body[0] == '[') && cutShort(body):
-		return "truncated_json"
-	case body[0] == '{', body[0] == '[', contentType == "", mediaType(contentType, "json"):
-		return "bad_json"
+// readBody reads a body that isn't empty. Where it is no object of valid JSON, bad says
+// what it is instead. An array may be an answer in some protocols.
+func readBody(p protocol, contentType string, body []byte, arrays bool) (r reading, bad string) {
+	s := strictjson.New(body, false)
+	switch s.Peek() {
+	case strictjson.Object:
+		r = p.whole(&s)
+	case strictjson.Array:
+		r.sign = output
+		if errorInArray(&s) {
+			r.sign = failure
+		} else if !arrays {
+			bad = "missing_fields"
+		}
+	default:
+		s.Skip()
+		bad = "missing_fields"
 	}
-	return "wrong_content_type"
+	fault := s.End()
+	switch begins := body[0]; {
+	case fault == nil:
+		return r, bad
+	case begins == '<', mediaType(contentType, "text/html"):
+		return r, "html_body"
+	case begins == '{' || begins == '[':
+		if fault.Code == strictjson.Truncated {
+			return r, "truncated_json"
+		}
+		return r, "bad_json"
+	case contentType == "", mediaType(contentType, "json"):
+		return r, "bad_json"
+	}
+	return r, "wrong_content_type"
+}
+
+// errorInArray says whether the first object of an array has an error: some wrap
+// theirs like that.
+func errorInArray(s *strictjson.Scanner) bool {
+	found, n := false, 0
+	s.Array(func() {
+		if n++; n == 1 {
+			inside(s, "error", func() { found = truthy(s) || found })
+		}
+	})
+	return found
 }
 
 // mediaType says whether a Content-Type names what is asked for, parameters left out.

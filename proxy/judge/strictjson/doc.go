@@ -1,6 +1,6 @@
 // Package strictjson reads JSON in one pass, in place, and accepts nothing but RFC 8259
-// in valid UTF-8, nested no deeper than [MaxDepth], and where asked without two members
-// of one name in any object.
+// nested no deeper than [MaxDepth]; where asked, only valid UTF-8 and no two members of
+// one name in an object.
 //
 // It exists because a body is forwarded byte for byte: what another parser might read
 // differently must be refused, and what nobody here needs must be skipped fast. It

@@ -10,8 +10,8 @@ import (
 // by whoever picks the names.
 const linear = 24
 
-// inline is how many names of the objects that are open at a time need no memory but
-// the scanner's, which its caller has on the stack. Few texts have more.
+// inline is how many names of the objects that are open at a time need no second
+// allocation. Few texts have more.
 const inline = 48
 
 // names are those of the open objects, the innermost object's last.
@@ -77,7 +77,7 @@ func (s *Scanner) remember(key Text, at, base int) {
 // that is large.
 func (s *Scanner) leave(base int) {
 	s.depth--
-	if s.Failed() {
+	if s.Failed() || s.names == nil {
 		return
 	}
 	if s.names.n-base > linear {

@@ -47,18 +47,24 @@ const (
 // Scanner reads one text. After a fault its methods do nothing and return zero values.
 // One goroutine uses it at a time.
 type Scanner struct {
-	b      []byte
-	i      int
-	depth  int
-	unique bool
-	fault  Fault
-
-	names names
+	b     []byte
+	i     int
+	depth int
+	fault Fault
+	names *names // nil: not strict
 }
 
-// New returns a scanner of b, which must not change meanwhile. With unique set, a name
-// that occurs twice in an object is a fault.
-func New(b []byte, unique bool) Scanner { return Scanner{b: b, unique: unique} }
+// New returns a scanner of b, which must not change meanwhile. With strict set, two
+// members of one name and bytes that are no UTF-8 are faults: that is for what is
+// forwarded on the strength of what was read, and costs one allocation. Without it the
+// grammar alone counts.
+func New(b []byte, strict bool) Scanner {
+	s := Scanner{b: b}
+	if strict {
+		s.names = new(names)
+	}
+	return s
+}
 
 // Offset returns how far the scanner has come, in bytes.
 func (s *Scanner) Offset() int { return s.i }
@@ -110,7 +116,7 @@ func (s *Scanner) Object(each func(key Text)) bool {
 	if !s.enter() {
 		return false
 	}
-	base := s.names.n
+	base := s.open()
 	for n := 0; s.more('}', n); n++ {
 		key := s.name(base)
 		if s.Failed() {
@@ -157,7 +163,7 @@ func (s *Scanner) Skip() {
 		if !s.enter() {
 			return
 		}
-		base := s.names.n
+		base := s.open()
 		for n := 0; s.more('}', n); n++ {
 			s.name(base)
 			s.Skip()
@@ -199,6 +205,14 @@ func (s *Scanner) Raw() []byte {
 	start := s.i
 	s.Skip()
 	return s.b[start:s.i]
+}
+
+// open returns how many names the open objects have.
+func (s *Scanner) open() int {
+	if s.names == nil {
+		return 0
+	}
+	return s.names.n
 }
 
 func (s *Scanner) fail(c Code, at int) {
@@ -275,7 +289,7 @@ func (s *Scanner) name(base int) Text {
 		return Text{}
 	}
 	s.i++
-	if s.unique {
+	if s.names != nil {
 		s.remember(key, start, base)
 	}
 	s.space()
@@ -352,7 +366,7 @@ func (s *Scanner) text() Text {
 		switch s.b[s.i] {
 		case '"':
 			raw := s.b[start:s.i]
-			if high && !utf8.Valid(raw) {
+			if high && s.names != nil && !utf8.Valid(raw) {
 				s.fail(NotUTF8, start+firstInvalid(raw))
 				return Text{}
 			}
@@ -411,6 +425,15 @@ type Text struct {
 	Escaped bool // Raw has escape sequences
 }
 
+// Bytes returns the text with its escapes resolved: a part of the scanner's text if
+// there are none.
+func (t Text) Bytes() []byte {
+	if !t.Escaped {
+		return t.Raw
+	}
+	return t.Append(nil)
+}
+
 // Is says whether the text is that of want, escapes resolved.
 func (t Text) Is(want string) bool {
 	if !t.Escaped {
@@ -422,18 +445,12 @@ func (t Text) Is(want string) bool {
 
 // String returns the text with its escapes resolved.
 func (t Text) String() string {
-	if !t.Escaped {
-		return string(t.Raw)
-	}
-	return string(t.Append(nil))
+	return string(t.Bytes())
 }
 
 // EqualFold is [bytes.EqualFold] with the text.
 func (t Text) EqualFold(want string) bool {
-	raw := t.Raw
-	if t.Escaped {
-		raw = t.Append(nil)
-	}
+	raw := t.Bytes()
 	// The longest fold of an ASCII letter has three bytes.
 	return len(raw) >= len(want) && len(raw) <= 3*len(want) && bytes.EqualFold(raw, []byte(want))
 }
