@@ -1,6 +1,8 @@
 package hcl
 
 import (
+	"net/netip"
+	"net/url"
 	"strings"
 
 	"github.com/fourgate-dev/fourgate/engine"
@@ -44,5 +46,29 @@ func (d *decoder) provider(label string, s *section) {
 		Idle:    limits.duration("idle", defaultIdle, minLimit, maxDuration),
 	}
 	p.GateFallback = limits.word("on_gate", "commit", onGateWords) == "fallback"
+	if p.Auth != engine.AuthNone && isPublicClearText(p.BaseURL) {
+		s.warn(s.placeOfAttr("base_url"), "Keys travel in clear text",
+			"Whoever is on the way to this host can read the provider's keys and the prompts. Write https.")
+	}
 	d.cfg.Spec.Providers = append(d.cfg.Spec.Providers, p)
+}
+
+// isPublicClearText says whether a URL leads over the internet without TLS. Names
+// without a dot and those of a private zone are taken for hosts of one's own network.
+func isPublicClearText(base string) bool {
+	u, err := url.Parse(base)
+	if err != nil || u.Scheme != "http" || u.Hostname() == "" {
+		return false
+	}
+	host := strings.ToLower(u.Hostname())
+	if ip, err := netip.ParseAddr(host); err == nil {
+		ip = ip.Unmap()
+		return !(ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast())
+	}
+	for _, zone := range []string{".local", ".localhost", ".internal", ".lan", ".svc", ".test"} {
+		if strings.HasSuffix(host, zone) {
+			return false
+		}
+	}
+	return strings.Contains(host, ".")
 }
