@@ -106,6 +106,16 @@ decision := {"action": "retry", "reason": "r"} if {
 	}
 }
 
+// Whatever breaks inside stays inside: here a set that was never loaded.
+func TestPanicIsAFault(t *testing.T) {
+	t.Parallel()
+	q := failed(t)
+	got := new(Set).Decide(&q)
+	if got.Action != engine.Abort || got.Fault != "error" {
+		t.Errorf("got action %v with fault %q, want abort with error", got.Action, got.Fault)
+	}
+}
+
 // A fault is asked again: the answer may be there the next time.
 func TestFaultsAreNotRemembered(t *testing.T) {
 	t.Parallel()

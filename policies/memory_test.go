@@ -46,12 +46,12 @@ func TestMemoryChangesNoAnswer(t *testing.T) {
 	f := func(name string, opts Options, texts ...string) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			opts.Memory = 8 // so that answers are forgotten, too
+			opts.Memory = 3 // so that answers are forgotten, too
 			with := load(t, opts, texts...)
 			opts.Memory = -1
 			without := load(t, opts, texts...)
 			rapid.Check(t, func(t *rapid.T) {
-				for _, q := range rapid.SliceOfN(questions(), 1, 12).Draw(t, "questions") {
+				for _, q := range rapid.SliceOfN(questions(), 1, 6).Draw(t, "questions") {
 					want, got := without.Decide(&q), with.Decide(&q)
 					// Each set has its own copy of the file.
 					want.Rule, got.Rule = "", ""

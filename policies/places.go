@@ -2,6 +2,7 @@ package policies
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/topdown"
@@ -59,11 +60,12 @@ func mark(modules map[string]*ast.Module, entry ast.Ref) places {
 				continue
 			}
 			for ; r != nil; r = r.Else {
-				call := ast.NewExpr([]*ast.Term{ast.NewTerm(markBuiltin.Ref()), ast.IntNumberTerm(len(p.rules))})
+				// Terms of its own: OPA shares those of small numbers.
+				number := ast.NewTerm(ast.Number(strconv.Itoa(len(p.rules))))
+				name := ast.NewTerm(markBuiltin.Ref())
+				number.Location, name.Location = r.Location, r.Location
+				call := ast.NewExpr([]*ast.Term{name, number})
 				call.Location = r.Location
-				for _, t := range call.Terms.([]*ast.Term) {
-					t.Location = r.Location
-				}
 				r.Body.Append(call)
 				p.rules = append(p.rules, placeOf(r))
 			}
