@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"io"
 	"net"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -62,11 +63,21 @@ func benchRequest() *Request {
 	}
 }
 
-func BenchmarkKeepAlive(b *testing.B) {
+// BenchmarkKeepAlive is one 1.5 kB answer, BenchmarkStream one of 50 chunks.
+func BenchmarkKeepAlive(b *testing.B) { compare(b, benchAnswer) }
+
+func BenchmarkStream(b *testing.B) {
+	frame := "data: {\"choices\":[{\"delta\":{\"content\":\"" + strings.Repeat("x", 80) + "\"}}]}\n\n"
+	chunk := strconv.FormatInt(int64(len(frame)), 16) + "\r\n" + frame + "\r\n"
+	head := "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+	compare(b, head+strings.Repeat(chunk, 50)+"0\r\n\r\n")
+}
+
+func compare(b *testing.B, answer string) {
 	b.Run("upstream", func(b *testing.B) {
 		c := New(Options{MaxIdle: 4, IdleFor: time.Minute})
 		defer c.Close()
-		t, err := ParseTarget("http://" + answering(b, benchAnswer))
+		t, err := ParseTarget("http://" + answering(b, answer))
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -91,7 +102,7 @@ func BenchmarkKeepAlive(b *testing.B) {
 		}
 	})
 	b.Run("fasthttp", func(b *testing.B) {
-		addr := answering(b, benchAnswer)
+		addr := answering(b, answer)
 		c := &fasthttp.HostClient{Addr: addr, NoDefaultUserAgentHeader: true, MaxIdemponentCallAttempts: 1, StreamResponseBody: true}
 		defer c.CloseIdleConnections()
 		var req fasthttp.Request

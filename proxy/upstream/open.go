@@ -47,9 +47,9 @@ func (a *Attempt) open() *Error {
 		sent, err = a.send()
 	}
 	if err != nil {
-		// An upstream that refuses a large body answers and closes before it has read
-		// all of it; that answer says more than the broken write.
-		if sent == 0 || err.Kind != engine.NetConnReset || a.receive(time.Now(), earlyAnswer) != nil {
+		// An upstream that refuses a large body answers before it has read all of it, and
+		// closes or reads no more; that answer says more than the broken write.
+		if sent == 0 || a.receive(time.Now(), earlyAnswer) != nil {
 			return a.fail(err.Op, err.Kind, err.NotStarted, err.Err)
 		}
 		a.cut = true
