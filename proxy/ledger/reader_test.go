@@ -162,7 +162,7 @@ func TestACopyOnAReadOnlyMedium(t *testing.T) {
 
 func TestReadersWhileTheProxyWrites(t *testing.T) {
 	t.Parallel()
-	const n = 2000
+	const n = 600
 	b := openStore(t, Options{}, seams{})
 	records := make([]*engine.Record, n)
 	for i := range records {
