@@ -211,3 +211,36 @@ func TestDocumentation(t *testing.T) {
 		}
 	}
 }
+
+// The examples of docs/configuration.md are what Load reads.
+func TestDocumentedExamples(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fence := regexp.MustCompile("(?ms)^```(hcl|json)\n(.*?)^```$")
+	examples := fence.FindAllStringSubmatch(string(text), -1)
+	if len(examples) < 8 {
+		t.Fatalf("found %d examples", len(examples))
+	}
+	complete := 0
+	for _, example := range examples {
+		name := "x." + strings.Replace(example[1], "json", "hcl.json", 1)
+		cfg, diags := Load(name, inMemory(map[string]string{name: example[2]}))
+		if cfg != nil {
+			complete++
+		}
+		for _, d := range diags {
+			switch d.Summary {
+			case "No route group", "Reference to an undefined block", "Missing secret", "Unused classifier", "Unused provider":
+				// An example of one block lacks the others.
+			default:
+				t.Errorf("%s:\n%s", d, example[2])
+			}
+		}
+	}
+	if complete != 2 {
+		t.Errorf("%d examples are complete, want the smallest configuration in both syntaxes", complete)
+	}
+}

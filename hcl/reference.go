@@ -48,7 +48,7 @@ func (s *section) refs(name, block string) []string {
 			continue
 		}
 		if earlier, again := seen[label]; again {
-			s.duplicate(path, expr.Range(), fmt.Sprintf("%s %q", block, label), earlier)
+			s.duplicate(expr.Range(), fmt.Sprintf("%s %q", block, label), earlier)
 			continue
 		}
 		seen[label] = expr.Range()

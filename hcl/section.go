@@ -148,7 +148,7 @@ func (s *section) only(name string) *hcl2.Block {
 			continue
 		}
 		if found != nil {
-			s.duplicate(join(s.path, name), blockPlace(b), name, blockPlace(found))
+			s.duplicate(blockPlace(b), name, blockPlace(found))
 			continue
 		}
 		found = b
@@ -210,7 +210,7 @@ func (s *section) pairs(name string) map[string]hcl2.KeyValuePair {
 		}
 		key := v.AsString()
 		if earlier, exists := pairs[key]; exists {
-			s.duplicate(join(path, key), pair.Key.Range(), key, earlier.Key.Range())
+			s.duplicate(pair.Key.Range(), key, earlier.Key.Range())
 			continue
 		}
 		pairs[key] = pair
@@ -218,8 +218,11 @@ func (s *section) pairs(name string) map[string]hcl2.KeyValuePair {
 	return pairs
 }
 
-func (d *decoder) duplicate(path []string, at hcl2.Range, what string, earlier hcl2.Range) {
-	d.fail(path, at, "Defined twice", "%s was already defined at %s. Remove one of the two.", what, place(earlier))
+// duplicate reports a second definition, which is then left out. The first one isn't
+// faulty.
+func (d *decoder) duplicate(at hcl2.Range, what string, earlier hcl2.Range) {
+	d.add(diagnosticAt(Error, at, "Defined twice",
+		fmt.Sprintf("%s was already defined at %s. Remove one of the two.", what, place(earlier))))
 }
 
 // blockPlace is the part of a block's header that tells it from the others.
@@ -239,16 +242,16 @@ func (s *section) labelled(name string, shape *shape, read func(label string, in
 		label, at := b.Labels[0], b.LabelRanges[0]
 		path := join(s.path, name, label)
 		if earlier, exists := s.ranges[pathKey(path)]; exists {
-			s.duplicate(path, at, fmt.Sprintf("%s %q", name, label), earlier)
+			s.duplicate(at, fmt.Sprintf("%s %q", name, label), earlier)
 			continue
 		}
-		s.checkLabel(path, at, name, label)
+		s.checkLabel(at, name, label)
 		read(label, s.open(b.Body, path, at, shape))
 	}
 }
 
 // checkLabel keeps names fit for a header, a metric and a record.
-func (d *decoder) checkLabel(path []string, at hcl2.Range, block, label string) {
+func (d *decoder) checkLabel(at hcl2.Range, block, label string) {
 	valid := len(label) > 0 && len(label) <= maxNameBytes
 	for i := range len(label) {
 		c := label[i]
@@ -256,9 +259,9 @@ func (d *decoder) checkLabel(path []string, at hcl2.Range, block, label string) 
 		valid = valid && (letter || i > 0 && strings.IndexByte("._-:/", c) >= 0)
 	}
 	if !valid {
-		d.fail(path, at, "Name cannot be used",
+		d.add(diagnosticAt(Error, at, "Name cannot be used", fmt.Sprintf(
 			"The name of a %s goes into headers, metrics and records. Use 1 to %d letters, digits and . _ - : / "+
-				"and begin with a letter or digit.", block, maxNameBytes)
+				"and begin with a letter or digit.", block, maxNameBytes)))
 	}
 }
 

@@ -198,7 +198,7 @@ func (s *section) list(name string) []item {
 		case text == "":
 			s.fail(path, expr.Range(), "Empty name in a list", "%q has an empty string. Remove it.", name)
 		case again:
-			s.duplicate(path, expr.Range(), bounded(text), earlier)
+			s.duplicate(expr.Range(), bounded(text), earlier)
 		default:
 			seen[text] = expr.Range()
 			s.ranges[pathKey(join(path, text))] = expr.Range()
