@@ -225,9 +225,10 @@ func (l *loading) compile(query string, params map[string]any) *Set {
 	}
 	l.checkKnobs(value)
 	places := mark(l.modules, entry)
+	markable := capabilities()
+	markable.Builtins = append(markable.Builtins, markBuiltin)
 	compiler := ast.NewCompiler().
-		WithCapabilities(capabilities()).
-		WithBuiltins(markBuiltins()).
+		WithCapabilities(markable).
 		WithEnablePrintStatements(false).
 		WithUseTypeCheckAnnotations(true).
 		WithSchemas(inputSchema()).

@@ -38,10 +38,6 @@ var markBuiltin = &ast.Builtin{
 	Decl: types.NewFunction(types.Args(types.N), types.B),
 }
 
-func markBuiltins() map[string]*ast.Builtin {
-	return map[string]*ast.Builtin{markBuiltin.Name: markBuiltin}
-}
-
 // standard is the default policy's own decision, below its entry point.
 var standard = ast.MustParseRef("data.fourgate.standard.decision")
 
