@@ -1,0 +1,218 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/fourgate-dev/fourgate/engine"
+	"github.com/fourgate-dev/fourgate/proxy/judge"
+)
+
+// admit does everything that comes before the first attempt: method, caller, body,
+// judgement of the body, chain.
+func (x *exchange) admit() *problem {
+	x.shape = shapeOf(x.endpoint.Protocol())
+	if x.head.method != fasthttp.MethodPost {
+		return &problem{status: 405, code: codeWrongMethod, allow: "POST", close: x.head.contentLength != 0,
+			message: fmt.Sprintf("%s is served for POST, not for %s", endpointPath(x.endpoint), x.head.method)}
+	}
+	if p := x.authenticate(); p != nil {
+		p.close = x.head.contentLength != 0
+		return p
+	}
+	raw, p := x.readBody()
+	if p != nil {
+		return p
+	}
+	body, fault := judge.Request(x.endpoint, raw)
+	if fault != nil {
+		return &problem{status: 400, code: codeBadBody, message: fault.Message}
+	}
+	x.body, x.raw = body, raw
+	return x.route()
+}
+
+// authenticate finds the caller by whichever of its credentials is known.
+func (x *exchange) authenticate() *problem {
+	catalog := x.snapshot.Catalog
+	for _, shown := range x.head.credentials {
+		if caller, ok := catalog.Caller(shown); ok {
+			x.caller = caller
+			return nil
+		}
+	}
+	if caller, ok := catalog.Caller(""); ok {
+		x.caller = caller
+		return nil
+	}
+	message := "no key was shown; send this gateway's own key as Authorization: Bearer KEY or x-api-key: KEY"
+	if len(x.head.credentials) > 0 {
+		message = "the key that was shown is not one of this gateway's callers; a provider's own key is not accepted here"
+	}
+	return &problem{status: 401, code: codeInvalidKey, message: message}
+}
+
+// trustedLength is up to which size a declared Content-Length is believed before its
+// bytes have come.
+const trustedLength = 1 << 20
+
+// readBody reads the whole body into memory of its own.
+func (x *exchange) readBody() ([]byte, *problem) {
+	limit, declared := x.server.settings.MaxBody, x.head.contentLength
+	if declared > limit {
+		return nil, tooLarge(limit)
+	}
+	stream := x.ctx.RequestBodyStream()
+	if declared == 0 || stream == nil {
+		return nil, nil
+	}
+	if declared > 0 && declared <= trustedLength {
+		body := make([]byte, declared)
+		if n, err := io.ReadFull(stream, body); n < declared {
+			return nil, cutShort(err)
+		}
+		return body, nil
+	}
+	body := make([]byte, 0, 64<<10)
+	for {
+		if len(body) == cap(body) {
+			body = append(body, 0)[:len(body)]
+		}
+		n, err := stream.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		if len(body) > limit {
+			return nil, tooLarge(limit)
+		}
+		if errors.Is(err, io.EOF) {
+			if declared > 0 && len(body) < declared {
+				return nil, cutShort(err)
+			}
+			return body, nil
+		}
+		if err != nil {
+			return nil, cutShort(err)
+		}
+	}
+}
+
+func tooLarge(limit int) *problem {
+	return &problem{status: 413, code: codeBodyTooLarge, close: true,
+		message: fmt.Sprintf("the request body is over %d bytes; server.max_body sets this limit", limit)}
+}
+
+func cutShort(err error) *problem {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return &problem{status: 408, code: codeRequestBroken, close: true, message: "the request body did not arrive in time"}
+	}
+	return &problem{status: 400, code: codeRequestBroken, close: true, message: "the request body ended early or its chunks are malformed"}
+}
+
+// expect decides before the body is sent whether it is wanted. fasthttp calls it for
+// Expect: 100-continue.
+func (s *Server) expect(ctx *fasthttp.RequestCtx) int {
+	x := s.begin(ctx)
+	p := x.frame()
+	if p == nil {
+		var where place
+		if where, x.endpoint = locate(x.head.target); where == placeEndpoint {
+			x.shape = shapeOf(x.endpoint.Protocol())
+			if p = x.authenticate(); p == nil && x.head.contentLength > s.settings.MaxBody {
+				p = tooLarge(s.settings.MaxBody)
+			}
+		}
+	}
+	if p == nil {
+		return fasthttp.StatusContinue
+	}
+	p.close = true
+	x.refuse(p)
+	return p.status
+}
+
+// route builds the engine's view of the request and asks for its chain.
+func (x *exchange) route() *problem {
+	retries, _ := strconv.Atoi(x.head.retryCount)
+	x.request = engine.Request{
+		ID:       x.id,
+		Caller:   x.caller,
+		Contract: engine.Contract{Model: x.body.Model, Endpoint: x.endpoint},
+		Stream:   x.body.Stream,
+		Tools:    x.body.Tools,
+		SDKRetry: min(max(retries, 0), maxSDKRetry),
+		Idempotency: engine.Idempotency{
+			Key:        saneKey(x.head.idempotency),
+			ReplaySafe: x.body.ReplaySafe,
+			Effects:    x.body.Effects,
+		},
+		Arrived:   x.arrived,
+		TimeLimit: timeLimit(x.head.serverTimeout, x.head.sdkTimeout),
+	}
+	chain, refusal := x.snapshot.Catalog.Route(x.now(), x.server.Standing, x.caller, x.request.Contract, x.server.Rand)
+	if refusal != nil {
+		return refused(refusal)
+	}
+	x.chain = chain
+	return nil
+}
+
+// maxSDKRetry bounds what a caller can claim; LangChain's 6 is the most that any SDK
+// makes by default.
+const maxSDKRetry = 100
+
+func refused(r *engine.Refusal) *problem {
+	p := &problem{message: r.Message, retryAfter: r.RetryAfter}
+	switch r.Kind {
+	case engine.RefusalUnknownModel:
+		p.status, p.code = 404, codeUnknownModel
+	case engine.RefusalNotAllowed:
+		p.status, p.code = 403, codeNotAllowed
+	case engine.RefusalRate:
+		p.status, p.code = 429, codeRateLimited
+	case engine.RefusalNoChannel:
+		p.status, p.code = 503, codeNoChannel
+	}
+	return p
+}
+
+// saneKey reads an Idempotency-Key, quoted as the draft has it or bare as Stripe does.
+// What is not 1 to 255 printable characters counts as none.
+func saneKey(s string) string {
+	if len(s) >= 2 && s[0] == '"' && s[len(s)-1] == '"' {
+		s = s[1 : len(s)-1]
+	}
+	if len(s) > 255 {
+		return ""
+	}
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] >= 0x7f {
+			return ""
+		}
+	}
+	return s
+}
+
+// timeLimit is the shorter of the deadlines that an SDK shows, in seconds. Some builds
+// send words such as NOT_GIVEN; those say nothing.
+func timeLimit(values ...string) engine.Wait {
+	limit := engine.Wait{}
+	shortest := math.Inf(1)
+	for _, v := range values {
+		if v == "" {
+			continue
+		}
+		seconds, err := strconv.ParseFloat(v, 64)
+		if err != nil || !(seconds > 0) || seconds > 86400 || seconds >= shortest {
+			continue
+		}
+		shortest = seconds
+		limit = engine.WaitOf(time.Duration(seconds * float64(time.Second)))
+	}
+	return limit
+}

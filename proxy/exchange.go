@@ -1,0 +1,163 @@
+package proxy
+
+import (
+	"runtime/debug"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/fourgate-dev/fourgate/engine"
+	"github.com/fourgate-dev/fourgate/proxy/judge"
+	"github.com/fourgate-dev/fourgate/proxy/upstream"
+	"github.com/fourgate-dev/fourgate/proxy/watch"
+)
+
+// exchange is one request of a caller from its head to its last byte. One goroutine
+// owns it: the one that fasthttp runs the handler on and later writes the stream on.
+// Only its leaving is shared.
+type exchange struct {
+	server   *Server
+	snapshot *snapshot
+	ctx      *fasthttp.RequestCtx // until the handler has returned
+	arrived  time.Time
+	id       string
+
+	head     head
+	shape    protocol
+	endpoint engine.Endpoint
+
+	caller  *engine.Caller
+	body    judge.Body
+	raw     []byte // the body itself
+	request engine.Request
+	chain   engine.Chain
+
+	call     *engine.Call
+	channel  *engine.Channel // of the attempt that runs or ran last
+	attempts int
+	leaving  leaving
+	conn     watch.Watched // the caller's connection; nil if it can't be watched
+	answer   answer        // of the attempt that runs or was committed
+	failure  failedAnswer
+	stream   relay
+	events   events
+	upreq    upstream.Request
+
+	prev, next *exchange // in the server's running set
+}
+
+// events holds one event of each kind, so that stepping the call allocates nothing.
+type events struct {
+	held       engine.Held
+	failed     engine.Failed
+	classified engine.Classified
+	decided    engine.Decided
+	woke       engine.Woke
+	gone       engine.Gone
+	ended      engine.Ended
+	evidence   engine.Evidence
+}
+
+func (s *Server) begin(ctx *fasthttp.RequestCtx) *exchange {
+	x := &exchange{server: s, snapshot: s.snapshot.Load(), ctx: ctx, arrived: s.Clock()}
+	x.shape = openAIShape{}
+	return x
+}
+
+func (x *exchange) now() time.Time { return x.server.Clock() }
+
+// frame checks the request's head and gives the request its id.
+func (x *exchange) frame() *problem {
+	h := &x.ctx.Request.Header
+	// One copy holds the head: its pieces outlive the handler in the request that goes
+	// upstream, and fasthttp's own buffer doesn't.
+	fault := x.head.read(string(h.Method()), string(h.RequestURI()), string(h.Protocol()), string(h.RawHeaders()))
+	if x.id = x.head.requestID; x.id == "" {
+		x.id = newID(x.arrived, x.server.Rand)
+	}
+	x.shape = shapeOf(protocolOf(x.head.target))
+	if fault != "" {
+		return &problem{status: 400, code: codeBadFraming, close: true,
+			message: "the request was refused: " + fault}
+	}
+	return nil
+}
+
+// refuse answers with an error of ours before any call was begun.
+func (x *exchange) refuse(p *problem) {
+	x.server.metrics.refusals.of(refusalLabels{x.endpoint, p.code}).Inc()
+	x.respond(p)
+}
+
+// respond writes an error of ours as the whole response.
+func (x *exchange) respond(p *problem) {
+	r := &x.ctx.Response
+	r.ResetBody()
+	r.SetStatusCode(p.status)
+	r.Header.SetContentType("application/json")
+	x.stamp()
+	shouldRetry, seconds, millis := p.advice()
+	if !shouldRetry {
+		r.Header.Set("X-Should-Retry", "false")
+	}
+	if seconds != "" {
+		r.Header.Set("Retry-After", seconds)
+	}
+	if millis != "" {
+		r.Header.Set("Retry-After-Ms", millis)
+	}
+	if p.allow != "" {
+		r.Header.Set("Allow", p.allow)
+	}
+	if p.close {
+		x.ctx.SetConnectionClose()
+	}
+	r.SetBodyRaw(x.shape.appendError(make([]byte, 0, 256), p, x.id))
+}
+
+// stamp puts the request's id on the response, under the name that each SDK reads.
+func (x *exchange) stamp() {
+	h := &x.ctx.Response.Header
+	h.Set("X-Request-Id", x.id)
+	if x.endpoint == engine.AnthropicMessages {
+		h.Set("Request-Id", x.id)
+	}
+}
+
+// recoverPanic turns a defect of ours into a 500 and a log line with its stack, and
+// leaves nothing of the request running. It is deferred.
+func (x *exchange) recoverPanic() {
+	r := recover()
+	if r == nil {
+		return
+	}
+	x.crashed(r)
+	if x.ctx != nil {
+		_ = x.ctx.Response.CloseBodyStream()
+		x.ctx.Response.Reset()
+		x.respond(&problem{status: 500, code: codeInternal, final: true, close: true,
+			message: "the gateway has a defect and could not finish this request"})
+	}
+}
+
+// crashed logs and counts a panic and lets go of everything the request holds.
+func (x *exchange) crashed(r any) {
+	x.server.metrics.panics.Inc()
+	x.server.Logger.Error("request ended by a defect; please report it with this stack",
+		"request_id", x.id, "panic", r, "stack", string(debug.Stack()))
+	x.answer.close()
+	x.release()
+}
+
+// release ends the watch over the caller and takes the request off the running set. It
+// may be called twice.
+func (x *exchange) release() {
+	if x.call == nil {
+		return
+	}
+	if x.conn != nil {
+		x.conn.Disarm()
+	}
+	x.server.running.remove(x)
+	x.call = nil
+}

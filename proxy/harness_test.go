@@ -1,0 +1,438 @@
+package proxy_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/fourgate-dev/fourgate/engine"
+	"github.com/fourgate-dev/fourgate/proxy"
+	"github.com/fourgate-dev/fourgate/proxy/upstream"
+)
+
+const (
+	model     = "gpt-4o-2024-08-06"
+	callerKey = "fg_the_callers_own_key"
+	patience  = 10 * time.Second // how long a condition may take to come true
+)
+
+// seen is one request as an upstream read it from its socket.
+type seen struct {
+	method, target string
+	header         http.Header
+	body           string
+}
+
+// provider is a scripted upstream: it answers the n-th request with the n-th script,
+// and the last script answers all further ones.
+type provider struct {
+	url     string
+	mu      sync.Mutex
+	got     []seen
+	scripts []script
+	left    chan struct{} // gets a value for each connection that the proxy closed
+}
+
+// script writes a response, byte by byte as it likes. Returning false closes the
+// connection.
+type script func(c net.Conn, n int) bool
+
+func newProvider(t testing.TB, scripts ...script) *provider {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &provider{url: "http://" + ln.Addr().String(), scripts: scripts, left: make(chan struct{}, 100)}
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			running.Go(func() { p.serve(c) })
+		}
+	})
+	t.Cleanup(func() { ln.Close(); running.Wait() })
+	return p
+}
+
+func (p *provider) serve(c net.Conn) {
+	defer c.Close()
+	br := bufio.NewReader(c)
+	for {
+		req, err := http.ReadRequest(br)
+		if err != nil {
+			p.left <- struct{}{}
+			return
+		}
+		body, _ := io.ReadAll(req.Body)
+		p.mu.Lock()
+		p.got = append(p.got, seen{req.Method, req.RequestURI, req.Header, string(body)})
+		n := len(p.got)
+		s := p.scripts[min(n, len(p.scripts))-1]
+		p.mu.Unlock()
+		if !s(c, n) {
+			return
+		}
+	}
+}
+
+func (p *provider) requests() []seen {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]seen(nil), p.got...)
+}
+
+// answer is a whole response with a Content-Length.
+func answer(status int, contentType, body string, headers ...string) script {
+	var b strings.Builder
+	fmt.Fprintf(&b, "HTTP/1.1 %d X\r\nContent-Type: %s\r\nContent-Length: %d\r\n", status, contentType, len(body))
+	for _, h := range headers {
+		b.WriteString(h + "\r\n")
+	}
+	b.WriteString("\r\n" + body)
+	return raw(b.String())
+}
+
+func raw(text string) script {
+	return func(c net.Conn, _ int) bool { _, err := io.WriteString(c, text); return err == nil }
+}
+
+const streamHead = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+func chunk(s string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(s), s) }
+
+// stream is a chunked event stream with an orderly end.
+func stream(frames ...string) script {
+	b := streamHead
+	for _, f := range frames {
+		b += chunk(f)
+	}
+	return raw(b + "0\r\n\r\n")
+}
+
+// cutStream sends frames and drops the connection within the body.
+func cutStream(frames ...string) script {
+	b := streamHead
+	for _, f := range frames {
+		b += chunk(f)
+	}
+	return func(c net.Conn, _ int) bool { _, _ = io.WriteString(c, b); return false }
+}
+
+// hang sends text and then nothing until the proxy closes the connection.
+func hang(text string) script {
+	return func(c net.Conn, _ int) bool { _, err := io.WriteString(c, text); return err == nil }
+}
+
+const (
+	roleFrame  = `data: {"id":"c1","object":"chat.completion.chunk","model":"gpt-4o-2024-08-06","choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}` + "\n\n"
+	textFrame  = `data: {"id":"c1","object":"chat.completion.chunk","model":"gpt-4o-2024-08-06","choices":[{"index":0,"delta":{"content":"Hel"},"finish_reason":null}]}` + "\n\n"
+	moreFrame  = `data: {"id":"c1","object":"chat.completion.chunk","model":"gpt-4o-2024-08-06","choices":[{"index":0,"delta":{"content":"lo"},"finish_reason":null}]}` + "\n\n"
+	stopFrame  = `data: {"id":"c1","object":"chat.completion.chunk","model":"gpt-4o-2024-08-06","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\n"
+	doneFrame  = "data: [DONE]\n\n"
+	errorFrame = `data: {"error":{"message":"overloaded","type":"server_error","code":"overloaded"}}` + "\n\n"
+
+	wholeAnswer   = `{"id":"c1","object":"chat.completion","model":"gpt-4o-2024-08-06","choices":[{"index":0,"message":{"role":"assistant","content":"Hello"},"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":3}}`
+	wholeRequest  = `{ "model" : "gpt-4o-2024-08-06", "messages":[{"role":"user","content":"é\u00e9"}] }`
+	streamRequest = `{"model":"gpt-4o-2024-08-06","stream":true,"messages":[{"role":"user","content":"hi"}]}`
+
+	claudeAnswer = `{"id":"m1","type":"message","role":"assistant","model":"gpt-4o-2024-08-06","content":[{"type":"text","text":"Hello"}],"stop_reason":"end_turn","usage":{"input_tokens":9,"output_tokens":3}}`
+)
+
+func claudeStart() string {
+	return "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"id\":\"m1\",\"type\":\"message\",\"role\":\"assistant\",\"model\":\"gpt-4o-2024-08-06\",\"content\":[],\"usage\":{\"input_tokens\":9,\"output_tokens\":1}}}\n\n"
+}
+
+func claudeText() string {
+	return "event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n" +
+		"event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"Hi\"}}\n\n"
+}
+
+// setup is a proxy over channels, one for each provider.
+type setup struct {
+	providers []*provider
+	auth      engine.Auth
+	sendAs    string
+	limits    engine.Limits
+	fallback  bool // on_gate
+	budget    engine.BudgetSpec
+	rpm       int
+	callers   bool
+	settings  proxy.Settings
+	policy    policyFunc
+	basePath  string
+}
+
+type gateway struct {
+	addr   string
+	server *proxy.Server
+	ledger *ledger
+	logs   *lockedBuffer
+}
+
+func (s setup) start(t testing.TB) *gateway {
+	t.Helper()
+	if s.limits == (engine.Limits{}) {
+		s.limits = engine.Limits{Connect: 5 * time.Second, Headers: 20 * time.Second, Gate: 20 * time.Second, Idle: 20 * time.Second}
+	}
+	if s.budget == (engine.BudgetSpec{}) {
+		s.budget = engine.BudgetSpec{Attempts: 3, PerRoute: 2, Deadline: 30 * time.Second, MinUseful: time.Millisecond, BackoffBase: time.Millisecond, BackoffMax: time.Millisecond}
+	}
+	spec := engine.Spec{Anonymous: !s.callers, RetryBudget: engine.RetryBudgetSpec{Ratio: 0.1, Floor: 10, Cap: 100}}
+	group := engine.GroupSpec{
+		Name: "g", Models: []string{model}, Endpoints: []engine.Endpoint{engine.OpenAIChat, engine.AnthropicMessages},
+		Budget: s.budget, RPM: s.rpm,
+	}
+	for i, p := range s.providers {
+		name := fmt.Sprintf("p%d", i+1)
+		ps := engine.ProviderSpec{Name: name, BaseURL: p.url + s.basePath, Classifier: "c", Auth: s.auth, Limits: s.limits, GateFallback: s.fallback}
+		if s.auth != engine.AuthNone {
+			ps.Keys = []engine.KeySpec{{Name: "main", Secret: engine.NewSecret("sk-upstream-secret")}}
+		}
+		spec.Providers = append(spec.Providers, ps)
+		ch := engine.ChannelSpec{Name: fmt.Sprintf("ch%d", i+1), Provider: name}
+		if s.sendAs != "" {
+			ch.SendAs, ch.Serves = map[string]string{model: s.sendAs}, model
+		}
+		group.Channels = append(group.Channels, ch)
+	}
+	spec.Groups = []engine.GroupSpec{group}
+	if s.callers {
+		sum := sha256.Sum256([]byte(callerKey))
+		spec.Callers = []engine.CallerSpec{{Name: "team-a", KeySHA256: hex.EncodeToString(sum[:]), Groups: []string{"g"}}}
+	}
+	catalog, problems := engine.NewCatalog(spec)
+	if catalog == nil {
+		t.Fatalf("catalog: %+v", problems)
+	}
+	if s.policy == nil {
+		s.policy = plainPolicy
+	}
+	g := &gateway{ledger: &ledger{closed: make(chan string, 1000)}, logs: &lockedBuffer{}}
+	client := upstream.New(upstream.Options{MaxIdle: 64, IdleFor: time.Minute})
+	server, err := proxy.New(s.settings,
+		proxy.Parts{Catalog: catalog, Policy: s.policy, Classifiers: map[string]engine.Classifier{"c": plainClassifier{}}},
+		proxy.Around{
+			Standing: engine.NewStanding(), Ledger: g.ledger, Client: client, Rand: chance{},
+			Logger: slog.New(slog.NewTextHandler(g.logs, nil)), Registry: prometheus.NewRegistry(),
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.addr, g.server = ln.Addr().String(), server
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		if err := server.Serve(ln); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+		defer cancel()
+		_ = server.Shutdown(ctx)
+		serving.Wait()
+		client.Close()
+		if logs := g.logs.String(); strings.Contains(logs, "sk-upstream-secret") || strings.Contains(logs, callerKey) {
+			t.Error("a secret is in the logs")
+		}
+	})
+	return g
+}
+
+// response is what a caller read from its socket.
+type response struct {
+	status int
+	header http.Header
+	body   string
+	err    error // of reading the body
+}
+
+// post sends a request with a caller's usual headers.
+func (g *gateway) post(t testing.TB, path, body string, headers ...string) response {
+	t.Helper()
+	req, err := http.NewRequest("POST", "http://"+g.addr+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	return g.do(t, req, headers...)
+}
+
+func (g *gateway) do(t testing.TB, req *http.Request, headers ...string) response {
+	t.Helper()
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		req.Header.Set(name, value)
+	}
+	transport := &http.Transport{DisableKeepAlives: true, DisableCompression: true}
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	return response{resp.StatusCode, resp.Header, string(b), err}
+}
+
+// raw sends bytes and reads whatever comes until the connection ends.
+func (g *gateway) raw(t testing.TB, request string) string {
+	t.Helper()
+	c := g.dial(t)
+	if _, err := io.WriteString(c, request); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.SetReadDeadline(time.Now().Add(patience))
+	b, err := io.ReadAll(c)
+	if err != nil {
+		t.Fatalf("the connection was not closed: %v after %q", err, b)
+	}
+	return string(b)
+}
+
+func (g *gateway) dial(t testing.TB) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", g.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// rawPost is a whole request as bytes.
+func rawPost(path, body string, headers ...string) string {
+	h := ""
+	for _, x := range headers {
+		h += x + "\r\n"
+	}
+	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\n%sContent-Length: %d\r\n\r\n%s", path, h, len(body), body)
+}
+
+// ledger keeps each finished record's summary.
+type ledger struct {
+	mu     sync.Mutex
+	opened int
+	closed chan string
+}
+
+func (l *ledger) Opened(*engine.Record) { l.mu.Lock(); l.opened++; l.mu.Unlock() }
+
+func (l *ledger) Closed(r *engine.Record) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %d", r.Terminal(), r.Status())
+	for _, a := range r.Attempts() {
+		fmt.Fprintf(&b, " | %s", a.Channel())
+		if a.Failed() {
+			fmt.Fprintf(&b, " %s %s", a.Class(), a.Phase())
+		}
+	}
+	l.closed <- b.String()
+}
+
+// next waits for the next finished record.
+func (l *ledger) next(t testing.TB) string {
+	t.Helper()
+	select {
+	case s := <-l.closed:
+		return s
+	case <-time.After(patience):
+		t.Fatal("no record was closed")
+		return ""
+	}
+}
+
+func await(t testing.TB, what string, c <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(patience):
+		t.Fatalf("%s did not happen", what)
+	}
+}
+
+type policyFunc func(q *engine.Question) engine.Decision
+
+func (f policyFunc) Decide(q *engine.Question) engine.Decision { return f(q) }
+
+var passAll = engine.Gates{FailureClass: engine.GatePass, ResponsePhase: engine.GatePass, Idempotency: engine.GatePass, AttemptBudget: engine.GatePass}
+
+// plainPolicy falls back while it can, but for what a caller has done itself.
+func plainPolicy(q *engine.Question) engine.Decision {
+	switch q.Failure.Class() {
+	case engine.ClassBadRequest, engine.ClassPartial, engine.ClassUnknown, engine.ClassRefusal:
+		return engine.Decision{Action: engine.Abort}
+	}
+	if len(q.Fallback) > 0 {
+		return engine.Decision{Action: engine.Fallback, Gates: passAll}
+	}
+	g := passAll
+	g.AttemptBudget = engine.GateStop
+	return engine.Decision{Action: engine.Abort, Gates: g}
+}
+
+// retryPolicy tries the same route again.
+func retryPolicy(delay time.Duration) policyFunc {
+	return func(q *engine.Question) engine.Decision {
+		return engine.Decision{Action: engine.Retry, Gates: passAll, Delay: engine.WaitOf(delay)}
+	}
+}
+
+// plainClassifier goes by the status, or by the word overloaded.
+type plainClassifier struct{}
+
+func (plainClassifier) Classify(ev *engine.Evidence) engine.Verdict {
+	text := string(ev.Body) + string(bytes.Join(ev.Frames, nil))
+	switch {
+	case ev.Transport == engine.TransportNetwork, ev.Status >= 500, strings.Contains(text, "overloaded"), ev.NetKind != engine.NetNone:
+		return engine.Verdict{Class: engine.ClassProviderTransient, Scope: engine.ScopeChannel}
+	case ev.Status == 429:
+		return engine.Verdict{Class: engine.ClassRateLimited, Scope: engine.ScopeKey}
+	case ev.Status == 401:
+		return engine.Verdict{Class: engine.ClassKeyFault, Scope: engine.ScopeKey}
+	case ev.Status >= 400:
+		return engine.Verdict{Class: engine.ClassBadRequest, Scope: engine.ScopeRequest}
+	}
+	return engine.Verdict{}
+}
+
+type chance struct{}
+
+func (chance) Float64() float64 { return rand.Float64() }
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}

@@ -1,0 +1,65 @@
+package proxy_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fourgate-dev/fourgate/engine"
+)
+
+func TestWholeAnswer(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t, answer(200, "application/json", wholeAnswer,
+		"openai-processing-ms: 12", "x-ratelimit-remaining-requests: 9", "Set-Cookie: __cf=1", "Server: secret", "x-request-id: theirs"))
+	g := setup{providers: []*provider{p}, auth: engine.AuthBearer, callers: true}.start(t)
+	got := g.post(t, "/v1/chat/completions", wholeRequest, "Authorization: Bearer "+callerKey, "X-Request-Id: my-id.1",
+		"OpenAI-Organization: org", "X-Fourgate-Attempt: 7", "Cookie: a=b", "Accept-Encoding: gzip", "X-Stainless-Lang: js")
+	if got.status != 200 || got.body != wholeAnswer {
+		t.Fatalf("got %d %q", got.status, got.body)
+	}
+	for name, want := range map[string]string{
+		"X-Request-Id": "my-id.1", "Openai-Processing-Ms": "12", "X-Ratelimit-Remaining-Requests": "9",
+		"X-Should-Retry": "false", "Set-Cookie": "", "Server": "", "Content-Type": "application/json", "X-Fourgate-Channel": "",
+	} {
+		if v := got.header.Get(name); v != want {
+			t.Errorf("%s is %q, want %q", name, v, want)
+		}
+	}
+	up := p.requests()[0]
+	if up.method != "POST" || up.target != "/v1/chat/completions" || up.body != wholeRequest {
+		t.Errorf("upstream got %+v", up)
+	}
+	for name, want := range map[string]string{
+		"Authorization": "Bearer sk-upstream-secret", "X-Request-Id": "my-id.1", "X-Fourgate-Attempt": "1", "Openai-Organization": "org",
+		"Cookie": "", "Accept-Encoding": "identity", "X-Stainless-Lang": "", "Content-Type": "application/json",
+	} {
+		if v := strings.Join(up.header.Values(name), "|"); v != want {
+			t.Errorf("upstream's %s is %q, want %q", name, v, want)
+		}
+	}
+	if rec := g.ledger.next(t); rec != "success 200 | ch1" {
+		t.Errorf("record %q", rec)
+	}
+}
+
+func TestStream(t *testing.T) {
+	t.Parallel()
+	frames := []string{": ping\n\n", roleFrame, textFrame, moreFrame, stopFrame, doneFrame}
+	p := newProvider(t, stream(frames...))
+	g := setup{providers: []*provider{p}}.start(t)
+	got := g.post(t, "/v1/chat/completions", streamRequest)
+	if want := strings.Join(frames, ""); got.status != 200 || got.body != want || got.err != nil {
+		t.Fatalf("got %d, %v, %s", got.status, got.err, cmp.Diff(want, got.body))
+	}
+	if v := got.header.Get("Content-Type"); v != "text/event-stream" {
+		t.Errorf("content type %q", v)
+	}
+	if p.requests()[0].body != streamRequest {
+		t.Errorf("upstream got body %q", p.requests()[0].body)
+	}
+	if rec := g.ledger.next(t); rec != "success 200 | ch1" {
+		t.Errorf("record %q", rec)
+	}
+}

@@ -1,0 +1,122 @@
+package proxy
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/fourgate-dev/fourgate/engine"
+)
+
+// passWhole writes a whole answer byte for byte.
+func (x *exchange) passWhole() {
+	if x.answer.kind != answerWhole {
+		// The engine took a failed attempt for a success: a refusal, or an answer that
+		// only looks like a failure.
+		x.passFailure(true)
+		return
+	}
+	r := &x.ctx.Response
+	r.SetStatusCode(x.answer.status)
+	x.passHeaders(x.answer.headers, true)
+	// It stops an SDK that would replay a 200 whose body it lost.
+	r.Header.Set("X-Should-Retry", "false")
+	x.stamp()
+	r.SetBodyRaw(x.answer.first)
+}
+
+// passFailure writes the last failed attempt's own answer. Its Retry-After stays
+// behind: this error is final, and "don't retry, but later" would be read differently
+// by each SDK.
+func (x *exchange) passFailure(success bool) {
+	f := &x.failure
+	r := &x.ctx.Response
+	r.SetStatusCode(f.callerStatus(success))
+	x.passHeaders(f.headers, success)
+	r.Header.Set("X-Should-Retry", "false")
+	x.stamp()
+	r.SetBodyRaw(f.body)
+}
+
+// passHeaders copies the upstream's end-to-end headers that mean something to a
+// caller. retryAfter says whether its Retry-After is among them.
+func (x *exchange) passHeaders(from engine.Headers, retryAfter bool) {
+	h := &x.ctx.Response.Header
+	for i := range from {
+		f := &from[i]
+		switch passed(f.Name) {
+		case passAlways:
+			h.Add(f.Name, f.Value)
+		case passType:
+			h.SetContentType(f.Value)
+		case passRetryAfter:
+			if retryAfter {
+				h.Add(f.Name, f.Value)
+			}
+		case passNever:
+		}
+	}
+}
+
+type passing uint8
+
+const (
+	passNever passing = iota
+	passAlways
+	passType
+	passRetryAfter
+)
+
+// passed is the allow-list of response headers. Cookies, ids, and everything about the
+// upstream's connection, server and origin stay behind.
+func passed(name string) passing {
+	if len(name) == 0 {
+		return passNever
+	}
+	switch name[0] | 0x20 {
+	case 'a':
+		if hasPrefix(name, "anthropic-") || hasPrefix(name, "apim-") || hasPrefix(name, "azureml-") {
+			return passAlways
+		}
+	case 'c':
+		switch {
+		case strings.EqualFold(name, "Content-Type"):
+			return passType
+		case strings.EqualFold(name, "Content-Encoding"), strings.EqualFold(name, "Content-Language"),
+			strings.EqualFold(name, "Cache-Control"):
+			return passAlways
+		}
+	case 'o':
+		if hasPrefix(name, "openai-") {
+			return passAlways
+		}
+	case 'r':
+		switch {
+		case strings.EqualFold(name, "Retry-After"), strings.EqualFold(name, "Retry-After-Ms"):
+			return passRetryAfter
+		case strings.EqualFold(name, "RateLimit"), hasPrefix(name, "RateLimit-"):
+			return passAlways
+		}
+	case 'x':
+		if hasPrefix(name, "x-ratelimit-") || hasPrefix(name, "x-ms-") || hasPrefix(name, "x-groq-") {
+			return passAlways
+		}
+	}
+	return passNever
+}
+
+func hasPrefix(name, prefix string) bool {
+	return len(name) >= len(prefix) && strings.EqualFold(name[:len(prefix)], prefix)
+}
+
+// debugHeaders says where the answer came from, if the settings ask for it.
+func (x *exchange) debugHeaders() {
+	if !x.server.settings.DebugHeaders {
+		return
+	}
+	h := &x.ctx.Response.Header
+	if x.channel != nil {
+		h.Set("X-Fourgate-Channel", x.channel.Name())
+		h.Set("X-Fourgate-Strategy", x.channel.Group().Strategy().String())
+	}
+	h.Set("X-Fourgate-Attempts", strconv.Itoa(x.attempts))
+}

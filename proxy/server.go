@@ -1,0 +1,223 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/valyala/fasthttp"
+
+	"github.com/fourgate-dev/fourgate/engine"
+	"github.com/fourgate-dev/fourgate/proxy/upstream"
+	"github.com/fourgate-dev/fourgate/proxy/watch"
+)
+
+// Settings are what a reload doesn't change.
+type Settings struct {
+	// MaxBody bounds a request's body in bytes; 0 means [DefaultMaxBody].
+	MaxBody int
+	// DebugHeaders adds X-Fourgate-Channel, -Strategy and -Attempts to answers.
+	DebugHeaders bool
+	// ReadTimeout bounds the reading of one request, head and body, from its first
+	// byte; 0 means [DefaultReadTimeout].
+	ReadTimeout time.Duration
+	// IdleTimeout closes a caller's connection that waits for its next request; 0
+	// means [DefaultIdleTimeout].
+	IdleTimeout time.Duration
+}
+
+const (
+	// DefaultMaxBody holds the largest body that OpenAI and Anthropic take with
+	// images in it.
+	DefaultMaxBody = 32 << 20
+	// DefaultReadTimeout lets a body of 32 MiB in over a line of 2.5 Mbit/s.
+	DefaultReadTimeout = 120 * time.Second
+	// DefaultIdleTimeout is above the pool timeouts of the SDKs' HTTP clients, so that
+	// the client closes first and no request meets a closing connection.
+	DefaultIdleTimeout = 180 * time.Second
+
+	// headBuffer bounds a head, the callers' and the upstreams': 6 kB of response
+	// headers are seen in the wild.
+	headBuffer = 64 << 10
+)
+
+// Parts are what a reload replaces: one snapshot. A request sees one from start to end.
+type Parts struct {
+	Catalog *engine.Catalog
+	Policy  engine.Policy
+	// Classifiers by their name in the configuration. A provider whose classifier is
+	// missing gets verdicts of the class unknown.
+	Classifiers map[string]engine.Classifier
+}
+
+// Observer sees the record of a request after each step of its call and at its end,
+// from the goroutine that serves it. It must be fast and must not keep the record.
+type Observer interface {
+	Observe(r *engine.Record)
+}
+
+// Around is what a server works with for its whole life. All of it must be safe for
+// concurrent use.
+type Around struct {
+	Standing *engine.Standing
+	Ledger   engine.Ledger
+	Client   *upstream.Client
+	Clock    func() time.Time // nil means [time.Now]
+	Rand     engine.Rand
+	Logger   *slog.Logger
+	Registry prometheus.Registerer
+	Observer Observer // may be nil
+}
+
+// Server is the proxy. Make one with [New].
+type Server struct {
+	settings Settings
+	Around
+	metrics  *metrics
+	snapshot atomic.Pointer[snapshot]
+	running  running
+	draining atomic.Bool
+	http     fasthttp.Server
+	watch    *watch.Set
+}
+
+// New makes a server that is ready to serve parts.
+func New(settings Settings, parts Parts, around Around) (*Server, error) {
+	if settings.MaxBody == 0 {
+		settings.MaxBody = DefaultMaxBody
+	}
+	if settings.ReadTimeout == 0 {
+		settings.ReadTimeout = DefaultReadTimeout
+	}
+	if settings.IdleTimeout == 0 {
+		settings.IdleTimeout = DefaultIdleTimeout
+	}
+	if around.Clock == nil {
+		around.Clock = time.Now
+	}
+	s := &Server{settings: settings, Around: around}
+	var err error
+	if s.metrics, err = newMetrics(around.Registry); err != nil {
+		return nil, fmt.Errorf("cannot register the proxy's metrics: %w; give each server its own registry", err)
+	}
+	if err := s.Swap(parts); err != nil {
+		return nil, err
+	}
+	if s.watch, err = watch.New(around.Logger); err != nil {
+		return nil, fmt.Errorf("cannot watch callers' connections: %w", err)
+	}
+	s.http = fasthttp.Server{
+		Handler:                      s.serve,
+		ErrorHandler:                 s.refuseUnread,
+		ExpectHandler:                s.expect,
+		Logger:                       quietLog{around.Logger},
+		ReadBufferSize:               headBuffer,
+		ReadTimeout:                  settings.ReadTimeout,
+		IdleTimeout:                  settings.IdleTimeout,
+		StreamRequestBody:            true,
+		MaxRequestBodySize:           settings.MaxBody,
+		DisablePreParseMultipartForm: true,
+		NoDefaultServerHeader:        true,
+		NoDefaultContentType:         true,
+		CloseOnShutdown:              true,
+	}
+	return s, nil
+}
+
+// Swap replaces the snapshot. Requests in flight end under the one they began with.
+// On an error the old one stays.
+func (s *Server) Swap(parts Parts) error {
+	next, err := newSnapshot(parts)
+	if err != nil {
+		return err
+	}
+	s.snapshot.Store(next)
+	return nil
+}
+
+// Serve accepts callers from ln until [Server.Shutdown]. It closes ln.
+func (s *Server) Serve(ln net.Listener) error {
+	err := s.http.Serve(s.watch.Listener(ln))
+	if err != nil && !s.draining.Load() {
+		return fmt.Errorf("cannot serve on %s: %w", ln.Addr(), err)
+	}
+	return nil
+}
+
+// Ready says whether the server should be sent requests.
+func (s *Server) Ready() bool { return !s.draining.Load() }
+
+// Shutdown stops accepting and lets running requests end until ctx is done; then it
+// cancels them, as if their callers had gone, with an error of ours to those callers.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.draining.Store(true)
+	err := s.http.ShutdownWithContext(ctx)
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		cut := s.running.cancelAll()
+		s.Logger.Warn("drain time is over: running requests were cancelled; a longer server.drain_timeout lets them end", "requests", cut)
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelGrace)
+		defer cancel()
+		err = s.http.ShutdownWithContext(grace)
+	}
+	s.watch.Close()
+	return err
+}
+
+// cancelGrace is what cancelled requests get to write their last error.
+const cancelGrace = 2 * time.Second
+
+// serve is one request from its head to the last byte that is not streamed.
+func (s *Server) serve(ctx *fasthttp.RequestCtx) {
+	x := s.begin(ctx)
+	defer x.recoverPanic()
+	if p := x.frame(); p != nil {
+		x.refuse(p)
+		return
+	}
+	where, endpoint := locate(x.head.target)
+	if where != placeEndpoint {
+		x.serveOther(where)
+		return
+	}
+	x.endpoint = endpoint
+	if p := x.admit(); p != nil {
+		x.refuse(p)
+		return
+	}
+	x.drive()
+}
+
+// snapshot is the parts with what is worth computing once.
+type snapshot struct {
+	Parts
+	providers map[*engine.Provider]*provider
+}
+
+// provider is how a snapshot's provider is reached and its failures are read.
+type provider struct {
+	target     *upstream.Target
+	versioned  bool // its base URL ends in /v1
+	classifier engine.Classifier
+}
+
+func newSnapshot(parts Parts) (*snapshot, error) {
+	next := &snapshot{Parts: parts, providers: make(map[*engine.Provider]*provider)}
+	for _, p := range parts.Catalog.Providers() {
+		target, err := upstream.ParseTarget(p.BaseURL())
+		if err != nil {
+			return nil, fmt.Errorf("cannot use provider %q: %w", p.Name(), err)
+		}
+		next.providers[p] = &provider{
+			target:     target,
+			versioned:  strings.HasSuffix(p.BaseURL(), "/v1"),
+			classifier: parts.Classifiers[p.Classifier()],
+		}
+	}
+	return next, nil
+}

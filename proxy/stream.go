@@ -1,0 +1,251 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/fourgate-dev/fourgate/engine"
+)
+
+// relay passes a committed answer to the caller as it comes. fasthttp drives it after
+// the handler has returned, on the same goroutine, and closes it before the connection
+// serves another request.
+type relay struct {
+	x       *exchange
+	attempt int
+	begun   bool
+	over    bool
+	graced  bool  // the end mark was seen and the time for the rest is running
+	failed  error // ends the transfer without its last chunk
+	tail    []byte
+	conn    net.Conn // the caller's
+	idle    time.Duration
+	armed   time.Time // when the write deadline was last set
+}
+
+// doneGrace is how long an upstream may take to end its body after the protocol's own
+// end mark. The caller waits for it; only the connection's reuse is at stake.
+const doneGrace = 500 * time.Millisecond
+
+// startStream hands the committed answer to fasthttp.
+func (x *exchange) startStream(in *engine.Relay) {
+	r := &x.ctx.Response
+	a := &x.answer
+	a.attempt.Bound(time.Time{})
+	r.SetStatusCode(a.attempt.Status())
+	x.passHeaders(a.attempt.Header(), true)
+	x.stamp()
+	x.debugHeaders()
+	length := -1
+	if n := a.attempt.ContentLength(); n >= 0 && a.kind == answerUnread {
+		length = int(n)
+	}
+	if a.buffer == nil {
+		a.buffer = readBuffers.Get().(*readBuffer)
+	}
+	x.stream = relay{x: x, attempt: in.Attempt, conn: x.ctx.Conn(), idle: x.channel.Provider().Limits().Idle}
+	x.ctx.Response.SetBodyStream(&x.stream, length)
+	x.ctx = nil
+}
+
+// SupportsBodyWriteTo lets fasthttp frame the bytes from our buffer, one flushed chunk
+// for each write, instead of copying them into its own.
+func (r *relay) SupportsBodyWriteTo() bool { return true }
+
+// WriteTo writes the answer to the caller. It is fasthttp's way for chunked bodies.
+func (r *relay) WriteTo(w io.Writer) (written int64, err error) {
+	for {
+		b, err := r.next()
+		if len(b) > 0 {
+			r.armWrite()
+			n, err := w.Write(b)
+			written += int64(n)
+			if err != nil {
+				return written, err // Close tells the engine that the caller has gone
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return written, nil
+		}
+		if err != nil {
+			return written, err
+		}
+	}
+}
+
+// Read is fasthttp's way for bodies of a known length and for HTTP/1.0.
+func (r *relay) Read(p []byte) (int, error) {
+	if len(r.tail) == 0 {
+		b, err := r.next()
+		if len(b) == 0 {
+			return 0, err
+		}
+		r.tail = b
+	}
+	n := copy(p, r.tail)
+	r.tail = r.tail[n:]
+	return n, nil
+}
+
+// Close is called once the body was written or can't be. What has not ended then is a
+// caller that no longer takes bytes.
+func (r *relay) Close() error {
+	if !r.over {
+		r.end(&engine.Ended{CallerGone: true})
+	}
+	if !r.armed.IsZero() {
+		return r.conn.SetWriteDeadline(time.Time{})
+	}
+	return nil
+}
+
+// next gives the next bytes for the caller: what was held back, what the upstream
+// sends, and at a broken end one error event. The bytes are valid until the next call.
+func (r *relay) next() (b []byte, err error) {
+	x := r.x
+	if r.over {
+		if r.failed != nil {
+			return nil, r.failed
+		}
+		return nil, io.EOF
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			r.over, r.failed = true, errDefect
+			x.crashed(p)
+			b, err = nil, errDefect
+		}
+	}()
+	a := &x.answer
+	if !r.begun {
+		r.begun = true
+		if a.gate != nil {
+			b = a.gate.Held()
+		} else {
+			b = a.first
+		}
+		if len(b) > 0 {
+			return b, nil
+		}
+	}
+	if a.gate != nil && a.gate.Complete() && !r.graced {
+		r.graced = true
+		a.attempt.Bound(time.Now().Add(doneGrace))
+	}
+	n, err := a.attempt.Read(a.buffer[:])
+	if n == 0 {
+		return r.finish(err)
+	}
+	b = a.buffer[:n]
+	if a.gate != nil {
+		a.gate.Pass(b)
+	}
+	return b, nil
+}
+
+var (
+	errDefect     = errors.New("the gateway has a defect")
+	errCallerGone = errors.New("the caller has gone")
+	errCut        = errors.New("the upstream's answer was cut and has no form for an error")
+)
+
+// finish tells the engine how the stream ended and gives the bytes that are left for
+// the caller.
+func (r *relay) finish(err error) ([]byte, error) {
+	x := r.x
+	a := &x.answer
+	if why := x.leaving.why(); why == callerGone {
+		r.end(&engine.Ended{CallerGone: true})
+		r.failed = errCallerGone
+		return nil, r.failed
+	}
+	ended := &engine.Ended{}
+	eof := errors.Is(err, io.EOF)
+	switch {
+	case a.gate == nil:
+		if !eof {
+			ended.Broken = r.broken(engine.TransportHTTP, err)
+		}
+	case a.gate.Complete() && !a.gate.Errored():
+		// All of it has come, whatever the connection did after it.
+	default:
+		ended.Broken = r.broken(engine.TransportSSE, err)
+	}
+	passedError := a.gate != nil && a.gate.Errored()
+	open := a.gate != nil && a.gate.Open()
+	gated := a.gate != nil
+	reply := r.end(ended)
+	switch {
+	case reply.Kind != engine.ReplyPartial:
+		return nil, io.EOF
+	case !gated:
+		r.failed = errCut
+		return nil, r.failed
+	case passedError:
+		return nil, io.EOF
+	}
+	p := problem{status: 502, code: code(reply.Code), message: reply.Message, final: true, recorded: true}
+	if x.leaving.why() == serverClosing {
+		p.code, p.message = codeDraining, "the gateway was stopped before the stream could end"
+	}
+	var tail []byte
+	if open {
+		tail = append(tail, "\n\n"...)
+	}
+	return x.shape.appendEvent(tail, &p, x.id), nil
+}
+
+// broken is the evidence of a committed attempt that broke.
+func (r *relay) broken(over engine.Transport, err error) *engine.Evidence {
+	x := r.x
+	ev := &x.events.evidence
+	*ev = engine.Evidence{
+		Provider: x.channel.Provider().Name(), Contract: x.request.Contract, Stream: x.request.Stream,
+		Transport: over, Status: x.answer.attempt.Status(), Headers: x.answer.attempt.Header(), Phase: engine.AfterOutput,
+	}
+	bodyError(ev, err)
+	if ev.NetKind == engine.NetNone && (x.answer.gate == nil || !x.answer.gate.Errored()) {
+		// An orderly end of the connection without the protocol's end mark.
+		ev.NetKind, ev.NetOp = engine.NetUnexpectedEOF, engine.OpReadBody
+	}
+	return ev
+}
+
+// end steps the call to its end and closes everything.
+func (r *relay) end(ended *engine.Ended) engine.Reply {
+	x := r.x
+	r.over = true
+	ended.Attempt = r.attempt
+	ended.Timing = x.timing()
+	if x.answer.gate != nil {
+		ended.Usage = x.answer.gate.Usage()
+	}
+	x.events.ended = *ended
+	ins := x.perform(x.step(&x.events.ended))
+	if fin, ok := ins.(*engine.Finish); ok {
+		return fin.Reply
+	}
+	panic(fmt.Sprintf("BUG: a committed call goes on with %T", ins))
+}
+
+// armWrite gives the caller twice the idle limit to take the next bytes, so that one
+// that has stopped reading doesn't hold an upstream's stream for ever. Moving the
+// deadline is worth it only now and then.
+func (r *relay) armWrite() {
+	if r.idle <= 0 {
+		return
+	}
+	if now := time.Now(); now.Sub(r.armed) > r.idle/2 {
+		r.armed = now
+		_ = r.conn.SetWriteDeadline(now.Add(2 * r.idle))
+	}
+}
+
+var _ interface {
+	io.ReadCloser
+	io.WriterTo
+	SupportsBodyWriteTo() bool
+} = (*relay)(nil)
