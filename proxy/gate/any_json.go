@@ -42,13 +42,8 @@ func (anyJSON) whole(s *strictjson.Scanner) reading {
 }
 
 func (anyJSON) glance(raw []byte) glance {
-	switch {
-	case member(raw, `rror"`), bytes.HasPrefix(raw, []byte("event: error")):
-		return look
-	case member(raw, `usage"`):
-		return lastUsage
-	case len(raw) < 64 && bytes.Contains(raw, []byte("[DONE]")):
+	if bytes.HasPrefix(raw, []byte("event: error")) || len(raw) < 64 && bytes.Contains(raw, []byte("[DONE]")) {
 		return look
 	}
-	return pass
+	return glanceMembers(raw)
 }

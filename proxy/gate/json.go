@@ -122,27 +122,50 @@ func (b *brackets) feed(p []byte) int {
 	return 0
 }
 
-// member says whether a raw frame seems to have a member with a value other than null.
-// The name is given without its first letters where those are common, and with its
-// closing quote: quotes within texts are escaped, so that this finds no text, except
-// one that is just this word, which counts too.
-func member(raw []byte, tail string) bool {
-	for {
-		i := bytes.Index(raw, []byte(tail))
-		if i < 0 {
-			return false
+// glanceMembers looks at a raw frame for members of any depth that speak of an end, an
+// error or usage and are not null, by their names and without parsing. In a text, the
+// quotes around such a name would be escaped, so no text passes for a member.
+func glanceMembers(raw []byte) glance {
+	found := pass
+	for at := 0; ; {
+		colon := bytes.IndexByte(raw[at:], ':')
+		if colon < 0 {
+			return found
 		}
-		raw = raw[i+len(tail):]
-		if bytes.HasPrefix(raw, []byte(":null")) {
+		end := at + colon - 1
+		at += colon + 1
+		for end > 0 && raw[end] == ' ' {
+			end--
+		}
+		if end < 1 || raw[end] != '"' {
 			continue
 		}
-		raw = bytes.TrimLeft(raw, " \t")
-		if len(raw) == 0 || raw[0] != ':' {
-			return true
+		value := raw[at:]
+		for len(value) > 0 && (value[0] == ' ' || value[0] == '\t') {
+			value = value[1:]
 		}
-		raw = bytes.TrimLeft(raw[1:], " \t")
-		if len(raw) == 0 || raw[0] != 'n' {
-			return true
+		if len(value) == 0 || value[0] == 'n' {
+			continue
+		}
+		name := raw[:end]
+		switch name[len(name)-1] {
+		case 'r':
+			if bytes.HasSuffix(name, []byte(`error`)) {
+				return look
+			}
+		case 'n':
+			if bytes.HasSuffix(name, []byte(`"finish_reason`)) {
+				return look
+			}
+		case 'e':
+			if bytes.HasSuffix(name, []byte(`"usage`)) {
+				found = lastUsage
+			} else if value[0] != '0' && bytes.HasSuffix(name, []byte(`"status_code`)) {
+				return look
+			}
+		}
+		if value[0] == '"' && bytes.HasPrefix(value, []byte(`"error"`)) {
+			return look
 		}
 	}
 }

@@ -172,13 +172,8 @@ func (openAIChat) glance(raw []byte) glance {
 			return pass
 		}
 	}
-	switch {
-	case member(raw, `finish_reason"`), member(raw, `rror"`):
-		return look
-	case member(raw, `usage"`):
-		return lastUsage
-	case len(raw) < 64 && bytes.Contains(raw, []byte("[DONE]")):
+	if len(raw) < 64 && bytes.Contains(raw, []byte("[DONE]")) {
 		return look
 	}
-	return pass
+	return glanceMembers(raw)
 }

@@ -41,7 +41,7 @@ type protocol interface {
 	// an object, and behind it afterwards; whether it is valid is the caller's to ask.
 	frame(event []byte, s *strictjson.Scanner) reading
 	// glance looks at a raw frame in passing. It must be cheap, may say look too often
-	// and must never pass by an end, an error or a last usage.
+	// and must not pass by an end, an error that calls itself one, or a last usage.
 	glance(raw []byte) glance
 	// whole reads a body that came in one piece, as frame does. It says output, failure,
 	// invalid, or ended for an answer with nothing in it.

@@ -6,12 +6,22 @@ import (
 	"github.com/fourgate-dev/fourgate/engine"
 )
 
-// rows check what one frame alone says. Every row is a stream of its own.
+// rows check what one frame alone says. Every row is a stream of its own, and a row
+// with an error is one after commit, too.
 func rows(t *testing.T, e engine.Endpoint) func(name, data string, want Verdict, reason string) {
+	first := map[engine.Endpoint]string{engine.OpenAIChat: contentFrame, engine.AnthropicMessages: textEvent}[e]
 	return func(name, data string, want Verdict, reason string) {
 		t.Helper()
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if first != "" && want == Discard && reason == "" {
+				s := NewStream(e, nil)
+				s.Feed([]byte(first))
+				s.Pass([]byte(data + "\n\n"))
+				if !s.Errored() {
+					t.Errorf("%s: no error after commit", data)
+				}
+			}
 			s := NewStream(e, nil)
 			if got := s.Feed([]byte(data + "\n\n")); got != want || s.Finding().Reason.String() != reason {
 				t.Errorf("%s: %v %q, want %v %q", data, got, s.Finding().Reason, want, reason)
@@ -92,7 +102,6 @@ func TestOpenAIChatTable(t *testing.T) {
 	row("error in an array", `data: [{"error":{"code":503}}]`, Discard, "")
 	row("error of groq", `data: {"x_groq":{"error":"over capacity"},"choices":[]}`, Discard, "")
 	row("status of minimax", `data: {"choices":null,"base_resp":{"status_code":1002}}`, Discard, "")
-	row("detail", `data: {"detail":"Not found"}`, Discard, "")
 
 	row("end mark", "data: [DONE]", Discard, "empty_answer")
 	row("bad json", `data: {"choices":[`, Discard, "bad_json")
@@ -100,6 +109,16 @@ func TestOpenAIChatTable(t *testing.T) {
 	row("anthropic stream", `data: {"type":"message_start","message":{}}`, Discard, "wrong_protocol")
 	row("responses stream", `data: {"type":"response.created","response":{}}`, Discard, "wrong_protocol")
 	row("gemini stream", `data: {"candidates":[]}`, Discard, "wrong_protocol")
+}
+
+// TestErrorWithoutEnvelope is apart: such a frame is told by what is missing in it,
+// which a glance in passing can't see.
+func TestErrorWithoutEnvelope(t *testing.T) {
+	t.Parallel()
+	s := NewStream(engine.OpenAIChat, nil)
+	if got := s.Feed([]byte(`data: {"detail":"Not found"}` + "\n\n")); got != Discard || s.Finding() != (engine.Finding{}) {
+		t.Errorf("%v %v, want it discarded without a finding", got, s.Finding())
+	}
 }
 
 func TestAnthropicMessagesTable(t *testing.T) {
