@@ -92,36 +92,6 @@ func named(name []byte, list []string) bool {
 	return false
 }
 
-// brackets follows the nesting of a JSON text over any number of pieces.
-type brackets struct {
-	depth         int
-	text, escaped bool
-}
-
-// feed goes over the next piece. It stops behind the bracket that closes the outermost
-// value and says how far it has come, or 0 if there is no such bracket.
-func (b *brackets) feed(p []byte) int {
-	for i, c := range p {
-		switch {
-		case b.escaped:
-			b.escaped = false
-		case b.text:
-			b.text = c != '"'
-			b.escaped = c == '\\'
-		case c == '"':
-			b.text = true
-		case c == '{' || c == '[':
-			b.depth++
-		case c == '}' || c == ']':
-			b.depth--
-			if b.depth <= 0 {
-				return i + 1
-			}
-		}
-	}
-	return 0
-}
-
 // glanceMembers looks at a raw frame for members of any depth that speak of an end, an
 // error or usage and are not null, by their names and without parsing. In a text, the
 // quotes around such a name would be escaped, so no text passes for a member.

@@ -196,14 +196,14 @@ func TestFull(t *testing.T) {
 func TestForeignBytesAreNeverFull(t *testing.T) {
 	t.Parallel()
 	s := NewStream(engine.OpenAIChat, nil)
-	got := s.Feed([]byte(`{"a":"`))
+	s.Feed([]byte(`{"a":"`))
 	for range MaxHeld / 1000 {
 		if s.Full() || !s.Foreign() {
 			t.Fatalf("full %v, foreign %v", s.Full(), s.Foreign())
 		}
-		got = s.Feed(bytes.Repeat([]byte("x"), 1000))
+		s.Feed(bytes.Repeat([]byte("x"), 1000))
 	}
-	if got = s.Feed(bytes.Repeat([]byte("x"), 1000)); got != Discard || s.Finding() != schemaInvalid("truncated_json") {
+	if got := s.Feed(bytes.Repeat([]byte("x"), 1000)); got != Discard || s.Finding() != schemaInvalid("truncated_json") {
 		t.Errorf("%v %v, want it discarded at the bound", got, s.Finding())
 	}
 }

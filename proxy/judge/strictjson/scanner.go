@@ -1,9 +1,6 @@
 package strictjson
 
-import (
-	"bytes"
-	"unicode/utf8"
-)
+import "unicode/utf8"
 
 // MaxDepth is how deep objects and arrays may be nested. It is far above what any API
 // takes, and keeps the recursion here and behind the proxy within the stack.
@@ -296,60 +293,6 @@ func (s *Scanner) name(base int) Text {
 	return key
 }
 
-func (s *Scanner) literal(word string) {
-	n := min(len(word), len(s.b)-s.i)
-	for k := range n {
-		if s.b[s.i+k] != word[k] {
-			s.fail(Syntax, s.i+k)
-			return
-		}
-	}
-	s.i += n
-	if n < len(word) {
-		s.fail(Truncated, s.i)
-	}
-}
-
-// number reads -? int frac? exp? of RFC 8259, section 6.
-func (s *Scanner) number() {
-	if s.b[s.i] == '-' {
-		s.i++
-	}
-	if s.at('0') {
-		s.i++
-	} else if !s.digits() {
-		return
-	}
-	if s.at('.') {
-		s.i++
-		if !s.digits() {
-			return
-		}
-	}
-	if s.at('e') || s.at('E') {
-		s.i++
-		if s.at('+') || s.at('-') {
-			s.i++
-		}
-		s.digits()
-	}
-}
-
-func (s *Scanner) at(c byte) bool { return s.i < len(s.b) && s.b[s.i] == c }
-
-// digits reads one digit at least.
-func (s *Scanner) digits() bool {
-	start := s.i
-	for s.i < len(s.b) && s.b[s.i]-'0' <= 9 {
-		s.i++
-	}
-	if s.i == start {
-		s.unexpected()
-		return false
-	}
-	return true
-}
-
 // text reads the string that the scanner stands at.
 func (s *Scanner) text() Text {
 	s.i++
@@ -417,40 +360,4 @@ func firstInvalid(b []byte) int {
 		}
 		at += n
 	}
-}
-
-// Text is a string of the text, quotes left out, as it is written there.
-type Text struct {
-	Raw     []byte
-	Escaped bool // Raw has escape sequences
-}
-
-// Bytes returns the text with its escapes resolved: a part of the scanner's text if
-// there are none.
-func (t Text) Bytes() []byte {
-	if !t.Escaped {
-		return t.Raw
-	}
-	return t.Append(nil)
-}
-
-// Is says whether the text is that of want, escapes resolved.
-func (t Text) Is(want string) bool {
-	if !t.Escaped {
-		return string(t.Raw) == want
-	}
-	// No escape is shorter than what it stands for.
-	return len(t.Raw) > len(want) && string(t.Append(nil)) == want
-}
-
-// String returns the text with its escapes resolved.
-func (t Text) String() string {
-	return string(t.Bytes())
-}
-
-// EqualFold is [bytes.EqualFold] with the text.
-func (t Text) EqualFold(want string) bool {
-	raw := t.Bytes()
-	// The longest fold of an ASCII letter has three bytes.
-	return len(raw) >= len(want) && len(raw) <= 3*len(want) && bytes.EqualFold(raw, []byte(want))
 }

@@ -1,10 +1,47 @@
 package strictjson
 
 import (
+	"bytes"
 	"math/bits"
 	"unicode/utf16"
 	"unicode/utf8"
 )
+
+// Text is a string of the text, quotes left out, as it is written there.
+type Text struct {
+	Raw     []byte
+	Escaped bool // Raw has escape sequences
+}
+
+// Bytes returns the text with its escapes resolved: a part of the scanner's text if
+// there are none.
+func (t Text) Bytes() []byte {
+	if !t.Escaped {
+		return t.Raw
+	}
+	return t.Append(nil)
+}
+
+// Is says whether the text is that of want, escapes resolved.
+func (t Text) Is(want string) bool {
+	if !t.Escaped {
+		return string(t.Raw) == want
+	}
+	// No escape is shorter than what it stands for.
+	return len(t.Raw) > len(want) && string(t.Append(nil)) == want
+}
+
+// String returns the text with its escapes resolved.
+func (t Text) String() string {
+	return string(t.Bytes())
+}
+
+// EqualFold is [bytes.EqualFold] with the text.
+func (t Text) EqualFold(want string) bool {
+	raw := t.Bytes()
+	// The longest fold of an ASCII letter has three bytes.
+	return len(raw) >= len(want) && len(raw) <= 3*len(want) && bytes.EqualFold(raw, []byte(want))
+}
 
 // plain returns where the run of bytes from i on ends that mean themselves in a string:
 // at a quote, a backslash or a control character, or with b. Wide is set if there may
