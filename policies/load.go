@@ -40,7 +40,7 @@ type Options struct {
 	Paths []string
 	// Query is the entry point, data.fourgate.decision if it is empty.
 	Query string
-	// Timeout bounds one evaluation; zero means 10 ms.
+	// Timeout bounds one evaluation; zero means 10 ms. A late one is tried once more.
 	Timeout time.Duration
 	// Params are data.params and input.params. The map is copied.
 	Params map[string]any
