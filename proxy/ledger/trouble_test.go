@@ -57,6 +57,22 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 			return sqlFile(t, dir, "CREATE TABLE records (x)",
 				fmt.Sprintf("PRAGMA application_id = %d", applicationID), "PRAGMA user_version = 99")
 		}, "a newer Fourgate has written it (schema 99, this one knows 1); upgrade Fourgate"},
+		{"damaged", func(t *testing.T, _ string) string {
+			b := openStore(t, Options{}, seams{})
+			b.Closed(success(t, 1))
+			b.close()
+			content, err := os.ReadFile(b.path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := 100; i < pageSize; i++ { // all of the first page but SQLite's header
+				content[i] = 0xff
+			}
+			if err := os.WriteFile(b.path, content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return b.path
+		}, "the file is damaged: move it away"},
 		{"read-only directory", func(t *testing.T, dir string) string {
 			if os.Geteuid() == 0 {
 				t.Skip("root may write everywhere")
