@@ -1,20 +1,22 @@
 // The functions of the classifier ABI, version 1, as AssemblyScript sees them.
 // docs/plugins.md explains each; nothing here decides anything.
 //
-// A Text is a piece of static text: two bytes of length, then UTF-8. Write it as
-// utf8("..."): build.mjs turns that into static memory, so a classifier holds no
+// A Text is the place of a piece of static text: two bytes of length, then UTF-8. Write
+// it as utf8("..."): build.mjs puts the texts into one table, so a classifier holds no
 // strings, allocates nothing and needs no runtime.
 
 export type Text = usize;
 
-/** utf8 never runs: build.mjs replaces each call by the address of a Text. */
+/** utf8 never runs: build.mjs replaces each call by the text's place in the table. */
 // @ts-ignore: decorator
 @inline export function utf8(_text: string): Text { return 0; }
 
+const texts: usize = utf8Table();
+
 // @ts-ignore: decorator
-@inline function at(t: Text): usize { return t + 2; }
+@inline function at(t: Text): usize { return texts + t + 2; }
 // @ts-ignore: decorator
-@inline function size(t: Text): u32 { return load<u16>(t); }
+@inline function size(t: Text): u32 { return load<u16>(texts + t); }
 
 export const enum Class {
   Unknown = 0,

@@ -1,0 +1,87 @@
+package plugins
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// FuzzCheck holds that reading any binary ends without a panic and without a work that
+// grows beyond the file.
+func FuzzCheck(f *testing.F) {
+	for _, name := range Builtins() {
+		binary, _, err := Module{Source: BuiltinPrefix + name}.read()
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(binary[:700]) // types, imports and more; whole ones make the fuzzer slow
+	}
+	f.Add([]byte("\x00asm\x01\x00\x00\x00\x01\x04\x01\x60\x00\x00\x03\x02\x01\x00\x0a\x04\x01\x02\x00\x0b"))
+	f.Fuzz(func(_ *testing.T, binary []byte) {
+		_, _ = check(binary, DefaultMemoryBytes)
+	})
+}
+
+// TestBuiltinsNeedNoWatching keeps the built-in classifiers on the fast side: their call
+// graphs prove that they look at the deadline often enough.
+func TestBuiltinsNeedNoWatching(t *testing.T) {
+	t.Parallel()
+	for _, name := range Builtins() {
+		binary, _, err := Module{Source: BuiltinPrefix + name}.read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(binary) > 16<<10 {
+			t.Errorf("%s has %d bytes; the limit is %d", name, len(binary), 16<<10)
+		}
+		got, err := check(binary, wasmPage)
+		if err != nil || got.watchCalls {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+		t.Logf("%s: %d bytes, at most %d steps between two looks at the deadline", name, len(binary), got.steps)
+	}
+}
+
+// TestCodesAreTheDocumentedOnes spells the ABI's numbers out, so that a reordering of
+// the engine's words, or of the tables, shows.
+func TestCodesAreTheDocumentedOnes(t *testing.T) {
+	t.Parallel()
+	compare := func(what string, got, want []string) {
+		t.Helper()
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
+	}
+	compare("classes", names(abiClasses[:]), []string{"unknown", "key_fault", "rate_limited", "provider_transient", "bad_model", "bad_request",
+		"denied", "schema_invalid", "contract_violation", "refusal", "cancelled", "partial", "ok"})
+	compare("scopes", names(abiScopes[:]), []string{"none", "request", "key", "model", "channel", "provider"})
+	compare("endpoints", names(abiEndpoints[:]), []string{"", "openai.chat", "openai.responses", "openai.completions", "openai.embeddings",
+		"openai.images", "openai.audio", "anthropic.messages", "gemini.generate"})
+	compare("phases", names(abiPhases[:]), []string{"before_headers", "before_output", "after_output"})
+	compare("transports", names(abiTransports[:]), []string{"network", "http", "sse"})
+	compare("body ends", names(abiBodyEnds[:]), []string{"eof", "reset", "idle", "cancelled"})
+	compare("operations", names(abiNetOps[:]), []string{"", "dial", "tls", "write", "read_headers", "read_body"})
+	compare("network errors", names(abiNetKinds[:]), []string{"", "dns_not_found", "dns_temporary", "dial_timeout", "conn_refused",
+		"network_unreachable", "proxy_error", "tls_handshake_timeout", "tls_verify", "tls_not_tls", "header_timeout", "deadline_exceeded",
+		"context_canceled", "conn_reset", "eof", "unexpected_eof", "malformed_response", "http2_goaway", "http2_stream_error", "idle_timeout"})
+}
+
+func names[W interface{ String() string }](words []W) []string {
+	var out []string
+	for _, w := range words {
+		out = append(out, w.String())
+	}
+	return out
+}
+
+func BenchmarkCheck(b *testing.B) {
+	binary, _, err := Module{Source: BuiltinPrefix + "generic"}.read()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := check(binary, DefaultMemoryBytes); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
