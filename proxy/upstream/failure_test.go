@@ -125,14 +125,6 @@ func TestTLS(t *testing.T) {
 		a := newClient(t, Options{RootCAs: roots}).Start(target(t, base), post(), long, time.Time{})
 		openError(t, a, engine.NetEOF, engine.OpTLS, true)
 	})
-	t.Run("silent handshake", func(t *testing.T) {
-		t.Parallel()
-		base := https(serve(t, func(p *peer) { p.gone() }))
-		limits := long
-		limits.Connect = 50 * time.Millisecond
-		a := newClient(t, Options{RootCAs: roots}).Start(target(t, base), post(), limits, time.Time{})
-		openError(t, a, engine.NetTLSTimeout, engine.OpTLS, true)
-	})
 	t.Run("cancelled during the handshake", func(t *testing.T) {
 		t.Parallel()
 		hello := make(chan struct{})
@@ -207,25 +199,6 @@ func TestHeadFailures(t *testing.T) {
 	f("identity", ok+"Transfer-Encoding: identity\r\n\r\n", engine.NetMalformedResponse)
 	f("chunked twice", ok+"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n", engine.NetMalformedResponse)
 	f("chunked on 1.0", "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", engine.NetMalformedResponse)
-}
-
-func TestHeaderLimits(t *testing.T) {
-	t.Parallel()
-	f := func(name string, limits engine.Limits, deadline time.Duration, want engine.NetKind) {
-		t.Helper()
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			base := serve(t, func(p *peer) {
-				p.request()
-				p.send("HTTP/1.1 200 O")
-				p.gone()
-			})
-			a := newClient(t, Options{}).Start(target(t, base), post(), limits, time.Now().Add(deadline))
-			openError(t, a, want, engine.OpReadHeaders, false)
-		})
-	}
-	f("headers", engine.Limits{Headers: 20 * time.Millisecond}, time.Minute, engine.NetHeaderTimeout)
-	f("deadline", long, 50*time.Millisecond, engine.NetDeadlineExceeded)
 }
 
 func TestBodyFailures(t *testing.T) {
@@ -338,22 +311,6 @@ func TestBoundThenOn(t *testing.T) {
 		})
 		boundThenOn(t, newClient(t, Options{}), base, step)
 	}
-}
-
-func TestDeadlineIsTheFirstBound(t *testing.T) {
-	t.Parallel()
-	base := serve(t, func(p *peer) {
-		p.request()
-		p.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n")
-		p.gone()
-	})
-	a := newClient(t, Options{}).Start(target(t, base), post(), long, time.Now().Add(200*time.Millisecond))
-	defer a.Close()
-	if err := a.Open(); err != nil {
-		t.Fatal(err)
-	}
-	_, err := a.Read(make([]byte, 1))
-	wantError(t, err, engine.NetDeadlineExceeded, engine.OpReadBody, false)
 }
 
 func TestErrorsHoldNoContent(t *testing.T) {

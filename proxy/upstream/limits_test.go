@@ -16,6 +16,11 @@ import (
 // inTime runs a script as the upstream of one connection, in virtual time.
 func inTime(t *testing.T, limits engine.Limits, deadline time.Duration, script func(p *peer), call func(a *Attempt)) {
 	t.Helper()
+	inTimeAt(t, "http://upstream.invalid", limits, deadline, script, call)
+}
+
+func inTimeAt(t *testing.T, base string, limits engine.Limits, deadline time.Duration, script func(p *peer), call func(a *Attempt)) {
+	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		done := make(chan struct{})
@@ -28,7 +33,7 @@ func inTime(t *testing.T, limits engine.Limits, deadline time.Duration, script f
 			}()
 			return near, nil
 		}})
-		a := c.Start(target(t, "http://upstream.invalid"), post("x"), limits, time.Now().Add(deadline))
+		a := c.Start(target(t, base), post("x"), limits, time.Now().Add(deadline))
 		call(a)
 		a.Close()
 		c.Close()
@@ -83,6 +88,50 @@ func TestHeaderLimitIsNotProlongedByInterimHeads(t *testing.T) {
 		openError(t, a, engine.NetHeaderTimeout, engine.OpReadHeaders, false)
 		if waited := time.Since(start); waited != 10*time.Second {
 			t.Errorf("the limit came after %v", waited)
+		}
+	})
+}
+
+func TestPhaseLimits(t *testing.T) {
+	f := func(name, base string, limits engine.Limits, deadline, after time.Duration, kind engine.NetKind, op engine.NetOp) {
+		t.Run(name, func(t *testing.T) {
+			inTimeAt(t, base, limits, deadline, func(p *peer) {
+				if strings.HasPrefix(base, "http:") {
+					p.request()
+					p.send("HTTP/1.1 200 O")
+				}
+				p.drain()
+			}, func(a *Attempt) {
+				start := time.Now()
+				openError(t, a, kind, op, op == engine.OpTLS)
+				if waited := time.Since(start); waited != after {
+					t.Errorf("the limit came after %v, want %v", waited, after)
+				}
+			})
+		})
+	}
+	limits := engine.Limits{Connect: time.Second, Headers: time.Minute}
+	f("handshake", "https://upstream.invalid", limits, time.Hour, time.Second, engine.NetTLSTimeout, engine.OpTLS)
+	f("deadline in the handshake", "https://upstream.invalid", limits, time.Millisecond, time.Millisecond, engine.NetDeadlineExceeded, engine.OpTLS)
+	f("headers", "http://upstream.invalid", limits, time.Hour, time.Minute, engine.NetHeaderTimeout, engine.OpReadHeaders)
+	f("deadline before headers", "http://upstream.invalid", limits, time.Second, time.Second, engine.NetDeadlineExceeded, engine.OpReadHeaders)
+	f("deadline alone", "http://upstream.invalid", engine.Limits{}, time.Second, time.Second, engine.NetDeadlineExceeded, engine.OpReadHeaders)
+}
+
+func TestDeadlineIsTheFirstBound(t *testing.T) {
+	inTime(t, engine.Limits{Headers: time.Hour, Idle: time.Hour}, 10*time.Second, func(p *peer) {
+		p.request()
+		p.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n")
+		p.drain()
+	}, func(a *Attempt) {
+		if err := a.Open(); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		_, err := a.Read(make([]byte, 1))
+		wantError(t, err, engine.NetDeadlineExceeded, engine.OpReadBody, false)
+		if waited := time.Since(start); waited != 10*time.Second {
+			t.Errorf("the bound came after %v", waited)
 		}
 	})
 }

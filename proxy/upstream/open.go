@@ -11,6 +11,10 @@ import (
 // Open connects, sends the request and reads the response's head. It blocks until then,
 // at most to the deadline, and is called once. After an error there is nothing to read;
 // Close is still due.
+//
+// limits.Connect holds for the TCP connect and again for the TLS handshake, limits.Headers
+// from the written request to the final head, and again for the writing itself where that
+// may block.
 func (a *Attempt) Open() *Error {
 	err := a.open()
 	if err != nil {
@@ -66,10 +70,7 @@ const earlyAnswer = 100 * time.Millisecond
 // connect dials and, if the target wants it, agrees on TLS.
 func (a *Attempt) connect(now time.Time) *Error {
 	limit, late := a.limit(now, a.limits.Connect, engine.NetDialTimeout)
-	ctx, cancel := context.WithCancel(context.Background())
-	if !limit.IsZero() {
-		ctx, cancel = context.WithDeadline(context.Background(), limit)
-	}
+	ctx, cancel := within(limit)
 	defer cancel()
 	a.mu.Lock()
 	a.stopDial = cancel
@@ -96,6 +97,13 @@ func (a *Attempt) connect(now time.Time) *Error {
 	}
 	a.times.Connected = time.Now()
 	return nil
+}
+
+func within(limit time.Time) (context.Context, context.CancelFunc) {
+	if limit.IsZero() {
+		return context.WithCancel(context.Background())
+	}
+	return context.WithDeadline(context.Background(), limit)
 }
 
 func (a *Attempt) handshake(c *conn) *Error {

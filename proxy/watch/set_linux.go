@@ -27,6 +27,9 @@ type Set struct {
 	lame  bool // a failed registration was logged
 }
 
+// registration is a connection's place in its set; token is 0 without one.
+type registration struct{ token uint64 }
+
 // peerGone asks for the peer's close alone; errors and hang-ups always come. Edge
 // triggered, so that one close is one event.
 const peerGone = unix.EPOLLRDHUP | unix.EPOLLET
@@ -149,5 +152,16 @@ func (s *Set) run() {
 				c.left()
 			}
 		}
+	}
+}
+
+// left records that the peer has gone.
+func (c *Conn) left() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.gone = true
+	if gone := c.armed; gone != nil {
+		c.armed = nil
+		gone()
 	}
 }

@@ -36,8 +36,8 @@ func Of(c net.Conn) (Watched, bool) {
 // standard library does for TCP alone (writev, sendfile) is lost.
 type Conn struct {
 	*net.TCPConn
-	set   *Set
-	token uint64
+	set *Set
+	registration
 
 	mu    sync.Mutex // held while gone is called, so that Disarm waits for it
 	gone  bool       // the peer has
@@ -67,17 +67,6 @@ func (c *Conn) Disarm() {
 func (c *Conn) Close() error {
 	c.set.remove(c)
 	return c.TCPConn.Close()
-}
-
-// left records that the peer has gone.
-func (c *Conn) left() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.gone = true
-	if gone := c.armed; gone != nil {
-		c.armed = nil
-		gone()
-	}
 }
 
 // Listener makes l accept watched connections: [Conn] for TCP, others as they are.

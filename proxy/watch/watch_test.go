@@ -316,3 +316,21 @@ func BenchmarkArmDisarm(b *testing.B) {
 		ours.Disarm()
 	}
 }
+
+// BenchmarkGone is the time from a caller's close to the news of it.
+func BenchmarkGone(b *testing.B) {
+	pair := pairs(b, newSet(b))
+	var total time.Duration
+	rounds := 0
+	for b.Loop() {
+		caller, ours := pair()
+		told := make(chan time.Time, 1)
+		ours.Arm(func() { told <- time.Now() })
+		start := time.Now()
+		_ = caller.Close()
+		total += (<-told).Sub(start)
+		rounds++
+		_ = ours.Close()
+	}
+	b.ReportMetric(float64(total.Nanoseconds())/float64(rounds), "ns/news")
+}
