@@ -16,7 +16,7 @@ import (
 
 // Defaults and bounds of a module's limits.
 const (
-	DefaultTimeout     = 5 * time.Millisecond
+	DefaultTimeout     = 25 * time.Millisecond
 	MaxTimeout         = time.Second
 	DefaultMemoryBytes = 16 << 20
 	MaxMemoryBytes     = 256 << 20
