@@ -161,16 +161,30 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		cut := s.running.cancelAll()
 		s.Logger.Warn("drain time is over: running requests were cancelled; a longer server.drain_timeout lets them end", "requests", cut)
-		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelGrace)
-		defer cancel()
-		err = s.http.ShutdownWithContext(grace)
+		s.awaitConnections()
+		err = nil
 	}
 	s.watch.Close()
 	return err
 }
 
-// cancelGrace is what cancelled requests get to write their last error.
-const cancelGrace = 2 * time.Second
+// cancelGrace is what cancelled requests get to write their last error. fasthttp has
+// stopped waiting by then, so the connections are counted down here.
+const (
+	cancelGrace = time.Second
+	cancelPoll  = 2 * time.Millisecond
+)
+
+func (s *Server) awaitConnections() {
+	tick := time.NewTicker(cancelPoll)
+	defer tick.Stop()
+	for range cancelGrace / cancelPoll {
+		if s.http.GetOpenConnectionsCount() <= 0 {
+			return
+		}
+		<-tick.C
+	}
+}
 
 // serve is one request from its head to the last byte that is not streamed.
 func (s *Server) serve(ctx *fasthttp.RequestCtx) {

@@ -96,6 +96,11 @@ func (r *relay) Close() error {
 	if !r.over {
 		r.end(&engine.Ended{CallerGone: true})
 	}
+	if half, ok := r.conn.(interface{ CloseRead() error }); ok && r.x.server.draining.Load() {
+		// The head went out before the drain began and promised another request; none
+		// will be read.
+		_ = half.CloseRead()
+	}
 	if !r.armed.IsZero() {
 		return r.conn.SetWriteDeadline(time.Time{})
 	}
