@@ -7,9 +7,9 @@
 // nothing. After commit it only watches: for the end mark, for an error in the stream
 // and for usage. [Whole] does the same for a body that came in one piece.
 //
-// What a frame means is a table per protocol, one file each: [engine.OpenAIChat] and
-// [engine.AnthropicMessages] have their own; other endpoints are read by what all JSON
-// protocols share, and audio and images are opaque bytes that commit at once.
+// What a frame means is a table per protocol, one file each. Embeddings are read by what
+// all JSON protocols share. Audio, images and Gemini's streams in a JSON array are opaque
+// bytes that commit at once.
 //
 // The package never changes, reorders or writes a byte, knows no clock and no limit
 // but its buffer's, and classifies nothing: an error frame is handed to the classifier

@@ -42,15 +42,21 @@ var errorMembers = [...]string{"code", "detail", "error_code", "error_msg", "err
 func (openAIChat) endMark() string { return "[DONE]" }
 
 func (c openAIChat) frame(event []byte, s *strictjson.Scanner) reading {
-	r, _ := c.read(s, "delta")
+	return c.frameOf(event, s, "delta")
+}
+
+func (c openAIChat) whole(s *strictjson.Scanner) reading { return c.wholeOf(s, "message") }
+
+func (c openAIChat) frameOf(event []byte, s *strictjson.Scanner, part string) reading {
+	r, _ := c.read(s, part)
 	if string(event) == "error" {
 		r.sign = failure
 	}
 	return r
 }
 
-func (c openAIChat) whole(s *strictjson.Scanner) reading {
-	r, chosen := c.read(s, "message")
+func (c openAIChat) wholeOf(s *strictjson.Scanner, part string) reading {
+	r, chosen := c.read(s, part)
 	switch {
 	case r.sign == failure, r.sign == invalid:
 	case !chosen:
@@ -129,6 +135,10 @@ func chatChoice(s *strictjson.Scanner, part string) (spoke, done, failed bool) {
 		switch name := key.Bytes(); string(name) {
 		// Some servers stream whole messages.
 		case part, "message":
+			if s.Peek() == strictjson.String {
+				spoke = said(s) || spoke
+				return
+			}
 			s.Object(func(key strictjson.Text) {
 				if named(key.Bytes(), chatOutput[:]) {
 					spoke = said(s) || spoke

@@ -55,8 +55,14 @@ func protocolOf(e engine.Endpoint) protocol {
 	switch e {
 	case engine.OpenAIChat:
 		return openAIChat{}
+	case engine.OpenAIResponses:
+		return openAIResponses{}
+	case engine.OpenAICompletions:
+		return openAICompletions{}
 	case engine.AnthropicMessages:
 		return anthropicMessages{}
+	case engine.GeminiGenerate:
+		return geminiGenerate{}
 	case engine.OpenAIAudio, engine.OpenAIImages:
 		return nil
 	}

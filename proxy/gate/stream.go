@@ -194,6 +194,11 @@ func (s *Stream) Full() bool { return len(s.held) >= MaxHeld && !s.foreign }
 // gives the finding.
 func (s *Stream) Foreign() bool { return s.foreign }
 
+// Opaque says that the bytes are not read at all: audio, images, a stream in a JSON
+// array. Nothing is known of where such an answer ends, so Complete stays false, and an
+// orderly end of the body has to do.
+func (s *Stream) Opaque() bool { return s.proto == nil }
+
 // Frames returns the raw frames for the classifier, an unfinished one last. While
 // bytes are held these are all of them up to the one that decided for discarding;
 // after [Stream.Pass], the frame with the error alone.
@@ -224,7 +229,8 @@ func (s *Stream) Frames() [][]byte {
 // the classifier to read, and for every other verdict.
 func (s *Stream) Finding() engine.Finding { return s.finding }
 
-// Complete says whether the answer's terminal event was seen.
+// Complete says whether the answer's terminal event was seen: the end mark or what
+// stands for it in the protocol. Usage may still follow.
 func (s *Stream) Complete() bool { return s.complete }
 
 // Errored says whether an error came after the decisive frame.

@@ -25,6 +25,8 @@ const (
 	deltaEvent   = "event: message_delta\ndata: " + `{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":7}}` + "\n\n"
 	stopEvent    = "event: message_stop\ndata: " + `{"type":"message_stop"}` + "\n\n"
 	overloaded   = "event: error\ndata: " + `{"type":"error","error":{"type":"overloaded_error"}}` + "\n\n"
+	responseText = "event: response.output_text.delta\ndata: " + `{"type":"response.output_text.delta","delta":"a"}` + "\n\n"
+	geminiText   = `data: {"candidates":[{"content":{"parts":[{"text":"a"}]}}],"usageMetadata":{"promptTokenCount":1},"modelVersion":"m"}` + "\n\n"
 	jsonAnswer   = `{"model":"m","choices":[{"message":{"content":"a"},"finish_reason":"stop"}]}`
 	jsonError    = `{"error":{"message":"m"}}`
 	errorPage    = "<html><body>Bad gateway</body></html>\n"
@@ -110,6 +112,18 @@ func TestWatchAfterCommit(t *testing.T) {
 	f("cut message", engine.AnthropicMessages, startEvent+textEvent, end{false, false, false, [3]int64{130, -1, 100}})
 	f("error in a message", engine.AnthropicMessages, startEvent+textEvent+overloaded,
 		end{false, true, false, [3]int64{130, -1, 100}})
+	completed := "event: response.completed\ndata: " + `{"type":"response.completed","response":{"model":"m","output":[],"usage":{"input_tokens":9,"output_tokens":4,"input_tokens_details":{"cached_tokens":1}}}}` + "\n\n"
+	f("whole response", engine.OpenAIResponses, responseText+responseText+completed, end{true, false, false, [3]int64{9, 4, 1}})
+	f("cut response", engine.OpenAIResponses, responseText+responseText, end{false, false, false, unknown})
+	f("failed response", engine.OpenAIResponses, responseText+`data: {"type":"response.failed","response":{"error":{"code":"x"}}}`+"\n\n",
+		end{false, true, false, unknown})
+	f("whole content", engine.GeminiGenerate,
+		geminiText+geminiText+`data: {"candidates":[{"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":4,"thoughtsTokenCount":5}}`+"\n\n",
+		end{true, false, false, [3]int64{3, 9, -1}})
+	f("cut content", engine.GeminiGenerate, geminiText+geminiText, end{false, false, false, [3]int64{1, -1, -1}})
+	f("error in content", engine.GeminiGenerate, geminiText+errorFrame, end{false, true, false, [3]int64{1, -1, -1}})
+	f("audio", engine.OpenAIAudio, "\xFF\xFB\n\ndata", end{false, false, false, unknown})
+
 	f("message without event lines", engine.AnthropicMessages,
 		strings.NewReplacer("event: message_start\n", "", "event: content_block_delta\n", "", "event: message_delta\n", "", "event: message_stop\n", "").
 			Replace(startEvent+textEvent+deltaEvent+stopEvent),
@@ -237,6 +251,8 @@ func TestChunking(t *testing.T) {
 	frames := map[engine.Endpoint][]string{
 		engine.OpenAIChat:        {roleFrame, contentFrame, finishFrame, usageFrame, doneFrame, errorFrame, otherContent, ": c\n\n", "\n", "data: {\"a\":1}\n\n", "junk\r\r", "data: {]\r\n\r\n"},
 		engine.AnthropicMessages: {startEvent, textEvent, deltaEvent, stopEvent, overloaded, ": c\n\n", "event: ping\ndata: {}\n\n", doneFrame, contentFrame},
+		engine.OpenAIResponses:   {"data: {\"type\":\"response.created\"}\n\n", responseText, errorFrame, doneFrame, contentFrame, ": c\n\n"},
+		engine.GeminiGenerate:    {geminiText, errorFrame, "data: {\"candidates\":[{\"finishReason\":\"STOP\"}]}\r\n\r\n", ": c\n\n", "[{}]"},
 	}
 	type outcome struct {
 		At                int // frames that were fed when the verdict came
@@ -248,7 +264,7 @@ func TestChunking(t *testing.T) {
 		Usage             [3]int64
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		e := rapid.SampledFrom([]engine.Endpoint{engine.OpenAIChat, engine.AnthropicMessages}).Draw(t, "endpoint")
+		e := rapid.SampledFrom([]engine.Endpoint{engine.OpenAIChat, engine.AnthropicMessages, engine.OpenAIResponses, engine.GeminiGenerate}).Draw(t, "endpoint")
 		parts := rapid.SliceOfN(rapid.SampledFrom(frames[e]), 0, 8).Draw(t, "frames")
 		in := []byte(strings.Join(parts, ""))
 		run := func(next func(left int) int) outcome {

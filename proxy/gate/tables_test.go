@@ -9,7 +9,10 @@ import (
 // rows check what one frame alone says. Every row is a stream of its own, and a row
 // with an error is one after commit, too.
 func rows(t *testing.T, e engine.Endpoint) func(name, data string, want Verdict, reason string) {
-	first := map[engine.Endpoint]string{engine.OpenAIChat: contentFrame, engine.AnthropicMessages: textEvent}[e]
+	first := map[engine.Endpoint]string{
+		engine.OpenAIChat: contentFrame, engine.AnthropicMessages: textEvent,
+		engine.OpenAIResponses: responseText, engine.GeminiGenerate: geminiText,
+	}[e]
 	return func(name, data string, want Verdict, reason string) {
 		t.Helper()
 		t.Run(name, func(t *testing.T) {
@@ -197,10 +200,93 @@ func TestAnthropicMessagesTable(t *testing.T) {
 
 func TestOtherEndpoints(t *testing.T) {
 	t.Parallel()
-	row := rows(t, engine.OpenAIResponses)
-	row("output", `data: {"type":"response.output_text.delta","delta":"a"}`, Commit, "")
+	row := rows(t, engine.OpenAIEmbeddings)
+	row("output", `data: {"data":[]}`, Commit, "")
 	row("error", `data: {"type":"error","message":"m"}`, Discard, "")
 	row("end mark", "data: [DONE]", Discard, "empty_answer")
 	rows(t, engine.OpenAIAudio)("audio bytes", "\x00\x01", Commit, "")
 	rows(t, engine.GeminiGenerate)("array stream", "[{", Commit, "")
+}
+
+func TestOpenAIResponsesTable(t *testing.T) {
+	t.Parallel()
+	row := rows(t, engine.OpenAIResponses)
+	event := func(kind, members string) string {
+		return "event: " + kind + "\ndata: " + `{"type":"` + kind + `","sequence_number":1` + members + `}`
+	}
+	terminal := map[string]func(kind string){
+		"error": func(kind string) {
+			row(kind, event(kind, `,"code":"rate_limit_exceeded","message":"m"`), Discard, "")
+			row(kind+" with an envelope", event(kind, `,"error":{"code":"x"}`), Discard, "")
+		},
+		"response.failed":    func(kind string) { row(kind, event(kind, `,"response":{"error":{"code":"x"}}`), Discard, "") },
+		"response.cancelled": func(kind string) { row(kind, event(kind, `,"response":{}`), Discard, "") },
+		"response.completed": func(kind string) {
+			row(kind+" empty", event(kind, `,"response":{"status":"completed","output":[]}`), Discard, "empty_answer")
+			row(kind, event(kind, `,"response":{"output":[{"type":"message","content":[{"type":"output_text","text":"a"}]}]}`), Commit, "")
+		},
+		"response.incomplete": func(kind string) {
+			row(kind, event(kind, `,"response":{"status":"incomplete","incomplete_details":{"reason":"content_filter"},"output":[]}`), Commit, "")
+		},
+	}
+	for _, e := range responseEvents {
+		if terminal[e.kind] == nil {
+			t.Errorf("%s has no row here", e.kind)
+			continue
+		}
+		terminal[e.kind](e.kind)
+	}
+	for _, kind := range []string{"output_text", "refusal", "function_call_arguments", "custom_tool_call_input", "reasoning_text", "reasoning_summary_text", "audio.transcript"} {
+		row(kind, event("response."+kind+".delta", `,"delta":"a"`), Commit, "")
+		row(kind+" empty", event("response."+kind+".delta", `,"delta":""`), Wait, "")
+	}
+	row("text without deltas", event("response.output_text.done", `,"text":"a"`), Commit, "")
+	row("image", event("response.image_generation_call.partial_image", `,"partial_image_b64":"AA"`), Commit, "")
+	row("function call", event("response.output_item.added", `,"item":{"type":"function_call","name":"f","arguments":""}`), Commit, "")
+	row("provider's tool", event("response.output_item.added", `,"item":{"type":"web_search_call","status":"in_progress"}`), Commit, "")
+	row("message begins", event("response.output_item.added", `,"item":{"id":"msg_1","type":"message","status":"in_progress","role":"assistant","content":[]}`), Wait, "")
+	row("reasoning begins", event("response.output_item.added", `,"item":{"id":"rs_1","type":"reasoning","summary":[]}`), Wait, "")
+	row("part begins", event("response.content_part.added", `,"part":{"type":"output_text","text":""}`), Wait, "")
+	row("created", event("response.created", `,"response":{"status":"in_progress","error":null,"output":[],"instructions":"i"}`), Wait, "")
+	row("in progress", event("response.in_progress", `,"response":{"status":"in_progress","output":[]}`), Wait, "")
+	row("queued", event("response.queued", `,"response":{"status":"queued","output":[]}`), Wait, "")
+	row("keep-alive", event("keepalive", ""), Wait, "")
+	row("chat stream", `data: {"choices":[]}`, Discard, "wrong_protocol")
+	row("messages stream", event("message_start", `,"message":{}`), Discard, "wrong_protocol")
+}
+
+func TestGeminiTable(t *testing.T) {
+	t.Parallel()
+	row := rows(t, engine.GeminiGenerate)
+	parts := func(p string) string {
+		return `data: {"candidates":[{"content":{"role":"model","parts":[` + p + `]}}]}`
+	}
+	row("text", parts(`{"text":"a"}`), Commit, "")
+	row("thought", parts(`{"text":"Hm","thought":true}`), Commit, "")
+	row("function call", parts(`{"functionCall":{"name":"f","args":{}}}`), Commit, "")
+	row("image", parts(`{"inlineData":{"mimeType":"image/png","data":"AA"}}`), Commit, "")
+	for _, reason := range []string{"STOP", "MAX_TOKENS", "SAFETY", "RECITATION", "SPII"} {
+		row("finish "+reason, `data: {"candidates":[{"finishReason":"`+reason+`"}]}`, Commit, "")
+	}
+	for _, reason := range brokenCalls {
+		row("finish "+reason, `data: {"candidates":[{"content":{},"finishReason":"`+reason+`"}]}`, Discard, "malformed_tool_call")
+	}
+	row("empty text", parts(`{"text":""}`), Wait, "")
+	row("no parts", parts(``), Wait, "")
+	row("no candidates", `data: {"candidates":[],"usageMetadata":{"promptTokenCount":1}}`, Wait, "")
+	row("error", `data: {"error":{"code":503,"status":"UNAVAILABLE"}}`, Discard, "")
+	row("error in an array", `data: [{"error":{"code":503}}]`, Discard, "")
+	row("blocked prompt", `data: {"promptFeedback":{"blockReason":"SAFETY"}}`, Discard, "")
+	row("feedback without a block", `data: {"candidates":[],"promptFeedback":{"safetyRatings":[]}}`, Wait, "")
+	row("chat stream", `data: {"choices":[]}`, Discard, "wrong_protocol")
+}
+
+func TestOpenAICompletionsTable(t *testing.T) {
+	t.Parallel()
+	row := rows(t, engine.OpenAICompletions)
+	row("text", `data: {"choices":[{"index":0,"text":"a","finish_reason":null}]}`, Commit, "")
+	row("empty text", `data: {"choices":[{"index":0,"text":"","finish_reason":null}]}`, Wait, "")
+	row("finish", `data: {"choices":[{"index":0,"text":"","finish_reason":"length"}]}`, Commit, "")
+	row("error", `data: {"error":{"message":"m"}}`, Discard, "")
+	row("end mark", "data: [DONE]", Discard, "empty_answer")
 }

@@ -58,6 +58,16 @@ func TestWhole(t *testing.T) {
 	f(engine.AnthropicMessages, j, `{"message":"busy"}`, "", true)
 	f(engine.AnthropicMessages, j, jsonAnswer, "wrong_protocol", false)
 
+	f(engine.OpenAIResponses, j, `{"object":"response","model":"m","output":[{"type":"message","content":[{"type":"output_text","text":"a"}]}]}`, "", false)
+	f(engine.OpenAIResponses, j, `{"model":"m","status":"queued","output":[]}`, "", false)
+	f(engine.OpenAIResponses, j, `{"model":"m","status":"completed","output":[]}`, "empty_answer", false)
+	f(engine.OpenAIResponses, j, `{"model":"m","status":"failed","output":[]}`, "", true)
+	f(engine.OpenAIResponses, j, jsonAnswer, "wrong_protocol", false)
+	f(engine.OpenAIResponses, j, `{"model":"m"}`, "missing_fields", false)
+	f(engine.OpenAICompletions, j, `{"model":"m","choices":[{"text":"a"}]}`, "", false)
+	f(engine.GeminiGenerate, j, `{"candidates":[{"content":{"parts":[{"text":"a"}]}}],"modelVersion":"other"}`, "model_mismatch", false)
+	f(engine.GeminiGenerate, j, `{}`, "missing_fields", false)
+
 	f(engine.OpenAIEmbeddings, j, `{"data":[],"model":"m"}`, "", false)
 	f(engine.OpenAIEmbeddings, j, `{"data":[],"model":"other"}`, "model_mismatch", false)
 	f(engine.GeminiGenerate, j, `[{"candidates":[]}]`, "", false)

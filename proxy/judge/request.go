@@ -149,8 +149,9 @@ func printable(name string) bool {
 	return true
 }
 
-// given says whether the value at hand means something: null, false, an empty array or
-// object and an empty string are how clients leave a member out.
+// given says whether the value at hand means something: null, false, an empty array and
+// an empty string are how clients leave a member out. An empty object is not: it asks
+// for a feature with its defaults.
 func (r *reader) given() bool {
 	some := false
 	switch r.s.Peek() {
