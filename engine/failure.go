@@ -25,9 +25,9 @@ func failureOf(v Verdict, ev *Evidence) Failure {
 	}
 	switch {
 	case ev.CallerGone:
-		f.class, f.scope, f.reason = ClassCancelled, ScopeRequest, reasonCallerCancelled
+		f.class, f.scope, f.reason = ClassCancelled, ScopeNone, reasonCallerCancelled
 	case ev.Phase == AfterOutput:
-		f.class, f.scope = ClassPartial, ScopeRequest
+		f.class, f.scope = ClassPartial, ScopeNone
 		if f.reason == (Reason{}) {
 			f.reason = causeOf(ev)
 		}

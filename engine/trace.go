@@ -117,7 +117,7 @@ func (t *trace) cancelled(now time.Time, e engagement) (state, Instruction) {
 	t.standing.released(e.permit)
 	a := t.attempt()
 	if !a.failed {
-		a.failed, a.class, a.scope, a.reason = true, ClassCancelled, ScopeRequest, reasonCallerCancelled
+		a.failed, a.class, a.scope, a.reason = true, ClassCancelled, ScopeNone, reasonCallerCancelled
 	}
 	if a.phase == AfterOutput {
 		a.completion = CompletionPartial

@@ -40,7 +40,7 @@ func fullConfig(dir string) *Config {
 			{
 				Name: "house", Module: filepath.Join(dir, "modules/house.wasm"),
 				SHA256:  "0000000000000000000000000000000000000000000000000000000000000001",
-				Timeout: 5 * time.Millisecond, MemoryBytes: 16 << 20,
+				Timeout: 25 * time.Millisecond, MemoryBytes: 16 << 20,
 			},
 		},
 		Spec: engine.Spec{
@@ -141,10 +141,10 @@ func TestDefaults(t *testing.T) {
 	t.Parallel()
 	want := &Config{
 		Server: Server{
-			Listen: "127.0.0.1:8080", AdminListen: "127.0.0.1:8081", MaxBody: 32 << 20, DrainTimeout: 30 * time.Second,
+			Listen: "127.0.0.1:8080", AdminListen: "", MaxBody: 32 << 20, DrainTimeout: 30 * time.Second,
 		},
 		Classifiers: []Classifier{{
-			Name: "builtin:generic", Module: "builtin:generic", Timeout: 5 * time.Millisecond, MemoryBytes: 16 << 20,
+			Name: "builtin:generic", Module: "builtin:generic", Timeout: 25 * time.Millisecond, MemoryBytes: 16 << 20,
 		}},
 		Spec: engine.Spec{
 			Providers: []engine.ProviderSpec{{
@@ -167,7 +167,7 @@ func TestDefaults(t *testing.T) {
 			}},
 			RetryBudget: engine.RetryBudgetSpec{Ratio: 0.1, Floor: 0.1, Cap: 100},
 		},
-		Policy: Policy{Query: "data.fourgate.decision", Timeout: 10 * time.Millisecond},
+		Policy: Policy{Query: "data.fourgate.decision", Timeout: 50 * time.Millisecond},
 		Ledger: Ledger{
 			Store: "sqlite", Path: "testdata/valid/fourgate.db", Durability: "batch", Retention: 720 * time.Hour,
 		},

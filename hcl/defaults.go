@@ -8,9 +8,9 @@ const (
 	// defaultListen keeps a first start on this machine: without callers, a public
 	// address would be an open proxy.
 	defaultListen = "127.0.0.1:8080"
-	// defaultAdminListen is the port beside it; the admin pages have no users of
-	// their own.
-	defaultAdminListen = "127.0.0.1:8081"
+	// defaultAdminListen is none: a second proxy on a machine would find any fixed port
+	// taken.
+	defaultAdminListen = ""
 	// defaultMaxBody, in bytes, takes a request with several inline images: 20 MB is
 	// what vendors accept for one image.
 	defaultMaxBody = 32 << 20
@@ -20,8 +20,10 @@ const (
 
 	// defaultClassifier serves a provider that names none.
 	defaultClassifier = "builtin:generic"
-	// defaultClassifierTimeout is about a thousand times what a built-in module needs.
-	defaultClassifierTimeout = 5 * time.Millisecond
+	// defaultClassifierTimeout is far above what a built-in module needs, some tens of
+	// microseconds: it is time on the wall, and a busy machine must not turn a known
+	// failure into an unknown one.
+	defaultClassifierTimeout = 25 * time.Millisecond
 	// defaultClassifierMemory, in bytes, holds a module, its stack and a 1 MiB body
 	// several times.
 	defaultClassifierMemory = 16 << 20
@@ -66,8 +68,9 @@ const (
 
 	// defaultPolicyQuery is the rule of the embedded policy.
 	defaultPolicyQuery = "data.fourgate.decision"
-	// defaultPolicyTimeout is about a hundred decisions of the embedded policy.
-	defaultPolicyTimeout = 10 * time.Millisecond
+	// defaultPolicyTimeout is some hundred decisions of the embedded policy: it is time
+	// on the wall, and a busy machine must not turn a fallback into an abort.
+	defaultPolicyTimeout = 50 * time.Millisecond
 
 	// defaultLedgerPath is beside the configuration.
 	defaultLedgerPath = "fourgate.db"

@@ -16,20 +16,22 @@ const module = "github.com/fourgate-dev/fourgate/"
 // mayImport is the order of the packages: each may import the packages of this module
 // behind it and no other. Arrows point down only.
 var mayImport = map[string][]string{
-	"engine":            {},
-	"engine/enginetest": {"engine"},
-	"hcl":               {"engine"},
-	"policies":          {"engine"},
-	"plugins":           {"engine"},
-	"proxy/sse":         {},
-	"proxy/gate":        {"engine", "proxy/sse"},
-	"proxy/judge":       {"engine"},
-	"proxy/upstream":    {"engine"},
-	"proxy/watch":       {},
-	"proxy/ledger":      {"engine"},
-	"proxy/sim":         {},
-	"proxy":             {"engine", "proxy/gate", "proxy/judge", "proxy/upstream", "proxy/watch"},
-	"cmd/fourgate":      {"engine", "hcl", "policies", "plugins", "proxy", "proxy/ledger", "proxy/sim", "proxy/upstream", "proxy/watch"},
+	"engine":                 {},
+	"engine/enginetest":      {"engine"},
+	"hcl":                    {"engine"},
+	"policies":               {"engine"},
+	"plugins":                {"engine"},
+	"proxy/sse":              {},
+	"proxy/judge/strictjson": {},
+	"proxy/gate":             {"engine", "proxy/sse", "proxy/judge/strictjson"},
+	"proxy/judge":            {"engine", "proxy/judge/strictjson"},
+	"proxy/upstream":         {"engine"},
+	"proxy/watch":            {},
+	"proxy/ledger":           {"engine"},
+	"proxy/sim":              {},
+	"proxy/admin":            {},
+	"proxy":                  {"engine", "proxy/gate", "proxy/judge", "proxy/upstream", "proxy/watch"},
+	"cmd/fourgate":           {"engine", "hcl", "policies", "plugins", "proxy", "proxy/admin", "proxy/ledger", "proxy/sim", "proxy/upstream", "proxy/watch"},
 }
 
 // homes says which packages may import a heavy dependency.
@@ -42,14 +44,14 @@ var homes = map[string][]string{
 	"modernc.org/sqlite":                  {"proxy/ledger"},
 	"database/sql":                        {"proxy/ledger"},
 	"github.com/spf13/cobra":              {"cmd/fourgate"},
-	"github.com/tidwall/gjson":            {"plugins", "proxy/gate", "proxy/judge"},
-	"github.com/prometheus/client_golang": {"proxy", "proxy/ledger", "cmd/fourgate"},
+	"github.com/tidwall/gjson":            {"plugins", "proxy/gate", "proxy/judge", "proxy/sim"},
+	"github.com/prometheus/client_golang": {"proxy", "proxy/admin", "proxy/ledger", "cmd/fourgate"},
 }
 
 // pure are the packages that do no I/O, and pureImports all of the standard library
 // that they may import. (What those import in turn can't be banned: fmt brings os.)
 var (
-	pure        = []string{"engine", "proxy/gate", "proxy/sse", "proxy/judge"}
+	pure        = []string{"engine", "proxy/gate", "proxy/sse", "proxy/judge", "proxy/judge/strictjson"}
 	pureImports = []string{
 		"bytes", "cmp", "crypto/sha256", "encoding/hex", "encoding/json", "errors", "fmt", "io", "math", "math/bits", "net/url", "slices", "strconv",
 		"strings", "sync", "time", "unicode", "unicode/utf16", "unicode/utf8", "unsafe", "hash/maphash",

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/fourgate-dev/fourgate/engine"
+	"github.com/fourgate-dev/fourgate/hcl"
+	"github.com/fourgate-dev/fourgate/proxy"
+	"github.com/fourgate-dev/fourgate/proxy/admin"
+	"github.com/fourgate-dev/fourgate/proxy/ledger"
+	"github.com/fourgate-dev/fourgate/proxy/upstream"
+)
+
+const (
+	// maxIdleUpstream is how many idle connections to one upstream are kept: enough
+	// for a burst to find them open, few enough for a default limit of 1024 files.
+	maxIdleUpstream = 256
+	// idleUpstreamFor is below the idle limits of the providers' edges, 60 s and more.
+	idleUpstreamFor = 50 * time.Second
+	// closeWait bounds what closing the ledger may take.
+	closeWait = 5 * time.Second
+)
+
+// app is the running proxy with what belongs to it.
+type app struct {
+	config   *hcl.Config
+	server   *proxy.Server
+	client   *upstream.Client
+	store    *ledger.Store // nil without a ledger
+	registry *prometheus.Registry
+	logger   *slog.Logger
+}
+
+// chance is the process's source of random numbers; it is safe for many goroutines.
+type chance struct{}
+
+func (chance) Float64() float64 { return rand.Float64() }
+
+// noLedger keeps nothing.
+type noLedger struct{}
+
+func (noLedger) Opened(*engine.Record) {}
+func (noLedger) Closed(*engine.Record) {}
+
+// newApp opens the ledger and makes the proxy. Whoever gets it calls run or close.
+func newApp(l *loaded, now func() time.Time, logger *slog.Logger, observer proxy.Observer) (*app, error) {
+	a := &app{config: l.config, registry: prometheus.NewRegistry(), logger: logger}
+	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	var keeper engine.Ledger = noLedger{}
+	if c := l.config.Ledger; c.Store == "sqlite" {
+		durability, err := ledger.ParseDurability(c.Durability)
+		if err != nil {
+			return nil, err
+		}
+		a.store, err = ledger.Open(ledger.Options{
+			Path: c.Path, Durability: durability, Retention: c.Retention, Logger: logger, Registry: a.registry,
+		})
+		if err != nil {
+			return nil, err
+		}
+		keeper = a.store
+	}
+	a.client = upstream.New(upstream.Options{MaxIdle: maxIdleUpstream, IdleFor: idleUpstreamFor})
+	var err error
+	a.server, err = proxy.New(
+		proxy.Settings{MaxBody: int(l.config.Server.MaxBody), DebugHeaders: l.config.Server.DebugHeaders},
+		l.parts,
+		proxy.Around{
+			Standing: engine.NewStanding(), Ledger: keeper, Client: a.client, Clock: now, Rand: chance{},
+			Logger: logger, Registry: a.registry, Observer: observer,
+		},
+	)
+	if err != nil {
+		return nil, errors.Join(err, a.close())
+	}
+	return a, nil
+}
+
+// listen opens an address with an error that says what to do.
+func listen(address, attribute string) (net.Listener, error) {
+	ln, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %s: %w; free the address or change %s", address, err, attribute)
+	}
+	return ln, nil
+}
+
+// run serves until ctx is done, then lets requests end within the drain timeout. It
+// closes everything.
+func (a *app) run(ctx context.Context, ln, adminLn net.Listener) error {
+	failed := make(chan error, 2)
+	go func() { failed <- a.server.Serve(ln) }()
+	var adminServer *http.Server
+	if adminLn != nil {
+		adminServer = admin.New(admin.Parts{Gatherer: a.registry, Ready: a.server.Ready, Token: a.config.Server.AdminToken.Reveal()})
+		go func() {
+			if err := adminServer.Serve(adminLn); !errors.Is(err, http.ErrServerClosed) {
+				failed <- fmt.Errorf("cannot serve the admin listener: %w", err)
+			}
+		}()
+	}
+	var err error
+	select {
+	case <-ctx.Done():
+		a.logger.Info("draining", "timeout", a.config.Server.DrainTimeout)
+	case err = <-failed:
+	}
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.config.Server.DrainTimeout)
+	defer cancel()
+	err = errors.Join(err, a.server.Shutdown(drain))
+	if adminServer != nil {
+		err = errors.Join(err, adminServer.Close())
+	}
+	return errors.Join(err, a.close())
+}
+
+// close frees what newApp opened. The proxy must have ended.
+func (a *app) close() error {
+	a.client.Close()
+	if a.store == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closeWait)
+	defer cancel()
+	return a.store.Close(ctx)
+}

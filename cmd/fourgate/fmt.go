@@ -1,0 +1,90 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fourgate-dev/fourgate/hcl"
+)
+
+func fmtCommand(e *env) *cobra.Command {
+	var write, check bool
+	cmd := &cobra.Command{
+		Use:   "fmt [-w] [-check] FILE...",
+		Short: "Format configuration files",
+		Long:  "Format configuration files and print the result. The name - reads standard input.",
+		Args:  args(cobra.MinimumNArgs(1)),
+		RunE: func(_ *cobra.Command, files []string) error {
+			var diags hcl.Diagnostics
+			unformatted := false
+			for _, name := range files {
+				src, err := readFileOrStdin(e, name)
+				if err != nil {
+					return err
+				}
+				out, problems := hcl.Format(src, name)
+				diags = append(diags, problems...)
+				if problems.HasErrors() {
+					continue
+				}
+				changed := !bytes.Equal(src, out)
+				switch {
+				case check && changed:
+					unformatted = true
+					fmt.Fprintln(e.stdout, name)
+				case check:
+				case write && name != "-":
+					if !changed {
+						continue
+					}
+					if err := replaceFile(name, out); err != nil {
+						return err
+					}
+					fmt.Fprintln(e.stdout, name)
+				default:
+					if _, err := e.stdout.Write(out); err != nil {
+						return err
+					}
+				}
+			}
+			if err := report(e.stderr, diags, false); err != nil {
+				return err
+			}
+			if diags.HasErrors() {
+				return reportedError{}
+			}
+			if unformatted {
+				return fmt.Errorf("the files listed are not formatted; run 'fourgate fmt -w' on them")
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVarP(&write, "write", "w", false, "write the result back and list the files that changed")
+	cmd.Flags().BoolVar(&check, "check", false, "only list the files that aren't formatted, and fail if there are any")
+	return cmd
+}
+
+func readFileOrStdin(e *env, name string) ([]byte, error) {
+	if name == "-" {
+		return io.ReadAll(e.stdin)
+	}
+	return os.ReadFile(name)
+}
+
+// replaceFile puts new content in a file's place at once: whoever reads it meanwhile
+// sees the old or the new one whole.
+func replaceFile(name string, content []byte) error {
+	info, err := os.Stat(name)
+	if err != nil {
+		return err
+	}
+	next := name + ".fmt"
+	if err := os.WriteFile(next, content, info.Mode().Perm()); err != nil {
+		return err
+	}
+	return os.Rename(next, name)
+}

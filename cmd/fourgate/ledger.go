@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"github.com/fourgate-dev/fourgate/engine"
+	"github.com/fourgate-dev/fourgate/hcl"
+	"github.com/fourgate-dev/fourgate/proxy/ledger"
+)
+
+func ledgerCommand(e *env) *cobra.Command {
+	return group("ledger", "Read the records of requests", ledgerListCommand(e), ledgerShowCommand(e))
+}
+
+// ledgerFlags say where the ledger is.
+type ledgerFlags struct{ config, store string }
+
+func (f *ledgerFlags) add(cmd *cobra.Command) {
+	configFlag(cmd, &f.config)
+	cmd.Flags().StringVar(&f.store, "ledger", "", "the ledger's file, instead of the one that the configuration names")
+}
+
+func (f *ledgerFlags) open(e *env) (*ledger.Reader, error) {
+	path := f.store
+	if path == "" {
+		config, diags := hcl.Load(f.config, hcl.Environment{LookupEnv: e.lookup})
+		if diags.HasErrors() {
+			if err := report(e.stderr, diags, false); err != nil {
+				return nil, err
+			}
+			return nil, reportedError{}
+		}
+		if config.Ledger.Store != "sqlite" {
+			return nil, fmt.Errorf("%s keeps no ledger; write ledger { store = \"sqlite\" } and restart the proxy", f.config)
+		}
+		path = config.Ledger.Path
+	}
+	return ledger.OpenReader(path)
+}
+
+func ledgerListCommand(e *env) *cobra.Command {
+	var where ledgerFlags
+	var filter ledger.Filter
+	var since time.Duration
+	var class, terminal string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "list -c FILE", Short: "List requests, the newest first", Args: args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := readWords(&filter, class, terminal); err != nil {
+				return usageError{err}
+			}
+			if since > 0 {
+				filter.Since = time.Now().Add(-since)
+			}
+			r, err := where.open(e)
+			if err != nil {
+				return err
+			}
+			defer r.Close()
+			records, err := r.List(cmd.Context(), filter)
+			if len(records) == 0 && err != nil {
+				return err
+			}
+			if asJSON {
+				list := make([]json.RawMessage, len(records))
+				for i, rec := range records {
+					list[i] = rec.AppendJSON(nil)
+				}
+				return firstOf(json.NewEncoder(e.stdout).Encode(map[string]any{"requests": list}), err)
+			}
+			return firstOf(drawRequests(e.stdout, records), err)
+		},
+	}
+	where.add(cmd)
+	flags := cmd.Flags()
+	flags.BoolVar(&asJSON, "json", false, "print JSON")
+	flags.IntVar(&filter.Limit, "limit", ledger.DefaultLimit, "at most so many")
+	flags.DurationVar(&since, "since", 0, "only requests of the last such time, such as 1h")
+	flags.StringVar(&filter.Model, "model", "", "only for this model")
+	flags.StringVar(&filter.Caller, "caller", "", "only from this caller")
+	flags.StringVar(&filter.Channel, "channel", "", "only with an attempt on this channel")
+	flags.StringVar(&class, "class", "", "only with a failure of this class, such as rate_limited")
+	flags.StringVar(&terminal, "terminal", "", "only ended so: success, exhausted, cancelled, partial, policy_stop; or running")
+	return cmd
+}
+
+func readWords(f *ledger.Filter, class, terminal string) error {
+	if class != "" {
+		c, err := engine.ParseClass(class)
+		if err != nil {
+			return err
+		}
+		f.Class = &c
+	}
+	switch terminal {
+	case "":
+	case "running":
+		f.Running = true
+	default:
+		t, err := engine.ParseTerminal(terminal)
+		if err != nil {
+			return err
+		}
+		f.Terminal = t
+	}
+	return nil
+}
+
+func firstOf(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func drawRequests(w io.Writer, records []*engine.Record) error {
+	if len(records) == 0 {
+		_, err := fmt.Fprintln(w, "no request matches")
+		return err
+	}
+	t := newTable("ARRIVED", "REQUEST", "CALLER", "MODEL", "ATTEMPTS", "STATUS", "ENDED AS", "MS")
+	for _, r := range records {
+		t.AppendRow(table.Row{
+			r.At().Local().Format("2006-01-02 15:04:05"), r.RequestID(), r.Caller(), r.Contract().Model,
+			route(r), orDash(r.Status()), ending(r), fmt.Sprintf("%.1f", ms(r.Elapsed())),
+		})
+	}
+	_, err := fmt.Fprintln(w, t.Render())
+	return err
+}
+
+// route is a request's walk in one cell: the channels with what went wrong on each.
+func route(r *engine.Record) string {
+	var steps []string
+	for _, a := range r.Attempts() {
+		step := a.Channel()
+		if a.Failed() {
+			step += "(" + a.Class().String() + ")"
+		}
+		steps = append(steps, step)
+	}
+	if len(steps) == 0 {
+		return "-"
+	}
+	return strings.Join(steps, " > ")
+}
+
+func ending(r *engine.Record) string {
+	if r.Terminal() == engine.TerminalNone {
+		return "running"
+	}
+	return r.Terminal().String()
+}
+
+func orDash(n int) string {
+	if n == 0 {
+		return "-"
+	}
+	return fmt.Sprint(n)
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+func ledgerShowCommand(e *env) *cobra.Command {
+	var where ledgerFlags
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "show -c FILE ID", Short: "Show one request with all its attempts", Args: args(cobra.ExactArgs(1)),
+		Long: "Show one request with all its attempts as a timeline. ID is the request id, or the\nbeginning of one that no other shares.",
+		RunE: func(cmd *cobra.Command, list []string) error {
+			r, err := where.open(e)
+			if err != nil {
+				return err
+			}
+			defer r.Close()
+			return showRecord(cmd.Context(), e.stdout, r, list[0], asJSON)
+		},
+	}
+	where.add(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the record as JSON")
+	return cmd
+}
+
+func showRecord(ctx context.Context, w io.Writer, r *ledger.Reader, id string, asJSON bool) error {
+	record, err := r.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		_, err := w.Write(append(record.AppendJSON(nil), '\n'))
+		return err
+	}
+	return drawTimeline(w, record)
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/term"
+
+	"github.com/fourgate-dev/fourgate/engine"
+	"github.com/fourgate-dev/fourgate/hcl"
+	"github.com/fourgate-dev/fourgate/plugins"
+	"github.com/fourgate-dev/fourgate/policies"
+	"github.com/fourgate-dev/fourgate/proxy"
+)
+
+// loaded is a configuration with everything that it names, ready to serve.
+type loaded struct {
+	config *hcl.Config
+	parts  proxy.Parts
+}
+
+// load reads a configuration, compiles its policy and its classifiers, and returns every
+// problem of all of them. The result is nil if one of them is an error.
+func load(ctx context.Context, path string, e *env, host *plugins.Host) (*loaded, hcl.Diagnostics) {
+	config, diags := hcl.Load(path, hcl.Environment{LookupEnv: e.lookup})
+	if diags.HasErrors() {
+		return nil, diags
+	}
+	parts, more := assemble(ctx, config, host)
+	diags = append(diags, more...)
+	if diags.HasErrors() {
+		return nil, diags
+	}
+	return &loaded{config, parts}, diags
+}
+
+// assemble compiles what a configuration names.
+func assemble(ctx context.Context, config *hcl.Config, host *plugins.Host) (proxy.Parts, hcl.Diagnostics) {
+	var diags hcl.Diagnostics
+	parts := proxy.Parts{Catalog: config.Catalog, Classifiers: map[string]engine.Classifier{}}
+	set, err := policies.Load(ctx, policies.Options{
+		Paths: config.Policy.Paths, Query: config.Policy.Query, Timeout: config.Policy.Timeout, Params: config.Policy.Params,
+	})
+	var refused *policies.LoadError
+	switch {
+	case errors.As(err, &refused):
+		for _, p := range refused.Problems {
+			diags = append(diags, hcl.Diagnostic{Summary: "Policy does not compile", Detail: p.Message, File: p.File, Line: p.Line, Column: p.Col})
+		}
+	case err != nil:
+		diags = append(diags, hcl.Diagnostic{Summary: "Policy cannot be loaded", Detail: err.Error()})
+	default:
+		parts.Policy = set
+	}
+	for _, c := range config.Classifiers {
+		classifier, err := host.Load(ctx, plugins.Module{
+			Name: c.Name, Source: c.Module, SHA256: c.SHA256, Timeout: c.Timeout, MemoryBytes: c.MemoryBytes,
+		})
+		if err != nil {
+			diags = append(diags, hcl.Diagnostic{Summary: "Classifier cannot be loaded", Detail: err.Error()})
+			continue
+		}
+		parts.Classifiers[c.Name] = classifier
+	}
+	return parts, diags
+}
+
+// report writes diagnostics to w as a person or a program wants them.
+func report(w io.Writer, diags hcl.Diagnostics, asJSON bool) error {
+	if asJSON {
+		if diags == nil {
+			diags = hcl.Diagnostics{}
+		}
+		return json.NewEncoder(w).Encode(struct {
+			Diagnostics hcl.Diagnostics `json:"diagnostics"`
+		}{diags})
+	}
+	if len(diags) == 0 {
+		return nil
+	}
+	width, color := 0, false
+	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		color = os.Getenv("NO_COLOR") == ""
+		if n, _, err := term.GetSize(int(f.Fd())); err == nil {
+			width = n
+		}
+	}
+	return hcl.WriteDiagnostics(w, diags, color, width)
+}
+
+// loadOrReport loads a configuration for a command that needs it to be good: what is
+// wrong is written to stderr.
+func loadOrReport(ctx context.Context, path string, e *env, host *plugins.Host) (*loaded, error) {
+	l, diags := load(ctx, path, e, host)
+	if err := report(e.stderr, diags, false); err != nil {
+		return nil, err
+	}
+	if l == nil {
+		errs, _ := diags.Count()
+		fmt.Fprintf(e.stderr, "fourgate: %s in %s\n", count(errs, "error"), path)
+		return nil, reportedError{}
+	}
+	return l, nil
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
