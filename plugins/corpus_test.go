@@ -12,15 +12,13 @@ import (
 	"github.com/fourgate-dev/fourgate/plugins"
 )
 
-const corpusFile = "testdata/corpus/failures.jsonl"
-
-func readCorpus(t testing.TB) []plugins.Case {
+func readCorpus(t testing.TB, file string) []plugins.Case {
 	t.Helper()
-	data, err := os.ReadFile(corpusFile)
+	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cases, err := plugins.ReadCorpus(bytes.NewReader(data), corpusFile)
+	cases, err := plugins.ReadCorpus(bytes.NewReader(data), file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,15 +54,6 @@ func builtins(t testing.TB, host *plugins.Host) map[string]engine.Classifier {
 	return all
 }
 
-// The least share of a provider's cases that must come out right. The rules were written
-// with these cases in sight, so the floors guard against going back; they don't say how
-// well other failures are read. TestBuiltinsOnOtherFailures asks that.
-const (
-	leastClass = 0.98
-	leastScope = 0.97
-	leastWait  = 0.97
-)
-
 type tally struct{ cases, class, scope, waits, wait int }
 
 func (a *tally) add(w plugins.Expectation, s plugins.Score) {
@@ -85,35 +74,59 @@ func (a *tally) add(w plugins.Expectation, s plugins.Score) {
 	}
 }
 
-// TestBuiltinsOnCorpus holds what the built-in classifiers reach on the corpus. A miss
-// is printed with what was said and what should have been.
+// floors are the least shares of cases that must come out right.
+type floors struct{ class, scope, wait float64 }
+
+// TestBuiltinsOnCorpus holds what the built-in classifiers reach on the corpus. The
+// rules were written with these cases in sight, so it guards against going back; how
+// well other failures are read, TestBuiltinsOnOtherFailures asks.
 func TestBuiltinsOnCorpus(t *testing.T) {
 	t.Parallel()
+	least := floors{class: 0.98, scope: 0.97, wait: 0.97}
+	for provider, sum := range classifyAll(t, "testdata/corpus/failures.jsonl") {
+		sum.atLeast(t, provider, least)
+	}
+}
+
+// TestBuiltinsOnOtherFailures runs failures of the same kinds that are not in the
+// corpus. They were labelled before a classifier saw them; at first sight 85 of the 88
+// classes and 76 of the scopes were right. Some rules were widened since, so now they
+// guard, too, and only fresh cases can say how well unseen failures are read.
+func TestBuiltinsOnOtherFailures(t *testing.T) {
+	t.Parallel()
+	classifyAll(t, "testdata/corpus/others.jsonl")["all"].atLeast(t, "all", floors{class: 0.9, scope: 0.9, wait: 0.9})
+}
+
+// classifyAll classifies a corpus file and counts by provider and for "all". Misses are
+// logged with what was said and what should have been.
+func classifyAll(t *testing.T, file string) map[string]*tally {
+	t.Helper()
 	all := builtins(t, openHost(t))
-	byProvider := map[string]*tally{}
-	total := &tally{}
-	for _, c := range readCorpus(t) {
+	sums := map[string]*tally{"all": {}}
+	for _, c := range readCorpus(t, file) {
 		v := all[plugins.BuiltinFor(c.Provider)].Classify(c.Evidence)
 		s := c.Want.Score(v)
-		sum := byProvider[c.Provider]
-		if sum == nil {
-			sum = &tally{}
-			byProvider[c.Provider] = sum
+		if sums[c.Provider] == nil {
+			sums[c.Provider] = &tally{}
 		}
-		sum.add(c.Want, s)
-		total.add(c.Want, s)
+		sums[c.Provider].add(c.Want, s)
+		sums["all"].add(c.Want, s)
 		if !s.Class || !s.Scope || !s.Wait {
 			t.Logf("%s: got %v %v %v %v fault %q; want %v %v %v %v", c.ID, v.Class, v.Scope, v.Reason, v.RetryAfter, v.Fault,
 				c.Want.Class, c.Want.Scope, c.Want.Reason, c.Want.RetryAfter)
 		}
 	}
-	byProvider["all"] = total
-	for _, p := range slices.Sorted(maps.Keys(byProvider)) {
-		s := byProvider[p]
+	for _, p := range slices.Sorted(maps.Keys(sums)) {
+		s := sums[p]
 		t.Logf("%-14s cases %3d  class %3d  scope %3d  wait %d/%d", p, s.cases, s.class, s.scope, s.wait, s.waits)
-		if below(s.class, s.cases, leastClass) || below(s.scope, s.cases, leastScope) || below(s.wait, s.waits, leastWait) {
-			t.Errorf("%s is below its floor", p)
-		}
+	}
+	return sums
+}
+
+func (a *tally) atLeast(t *testing.T, provider string, least floors) {
+	t.Helper()
+	if below(a.class, a.cases, least.class) || below(a.scope, a.cases, least.scope) || below(a.wait, a.waits, least.wait) {
+		t.Errorf("%s is below its floor: %+v of %+v", provider, *a, least)
 	}
 }
 

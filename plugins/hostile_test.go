@@ -215,7 +215,7 @@ func TestMemoryIsGivenBack(t *testing.T) {
 func TestSameInputSameVerdict(t *testing.T) {
 	t.Parallel()
 	all := builtins(t, openHost(t))
-	cases := readCorpus(t)
+	cases := readCorpus(t, "testdata/corpus/failures.jsonl")
 	want := make([]engine.Verdict, len(cases))
 	for i, c := range cases {
 		want[i] = all[plugins.BuiltinFor(c.Provider)].Classify(c.Evidence)

@@ -85,7 +85,7 @@ function page(): bool {
     return beFor(Class.ProviderTransient, Scope.Channel, full ? utf8("overloaded") : utf8("edge_error"), retryAfter());
   }
   if (contains(Failing, utf8("upstream connect|disconnect/reset"))) return be(Class.ProviderTransient, Scope.Channel, utf8("edge_error"));
-  if (s == 403 && contains(Failing, utf8("<html|<!doctype|just a moment|access denied|cloudflare|captcha"))) {
+  if (s == 403 && contains(Failing, utf8("<html|<!doctype|just a moment|access denied|cloudflare|captcha|error code: 1"))) {
     return be(Class.ProviderTransient, Scope.Channel, utf8("edge_blocked"));
   }
   if (s == 403) return be(Class.KeyFault, Scope.Key, utf8("permission"));

@@ -3,7 +3,7 @@
 // provider lacks, the model, short limits, the key, and last the bare status. Codes come
 // before words in each of them.
 
-import { headerContains, Class, jsonAt, jsonKind, Kind, Scope, utf8 } from "./fourgate";
+import { headerContains, Class, jsonAt, jsonIs, jsonKind, Kind, Scope, utf8 } from "./fourgate";
 import { bare, code, codeIs, found, resetWait, root, says, tells, wait } from "./failure";
 import { be, beFor } from "./result";
 
@@ -133,8 +133,11 @@ function model(): bool {
       (code == 404 && tells(utf8("model:|models/|model ")))) {
     return be(Class.BadModel, Scope.Model, tells(utf8("not have access to model")) ? utf8("no_access") : utf8("not_found"));
   }
-  if (tells(utf8("access to model|access to the model|be verified to"))) return be(Class.BadModel, Scope.Model, utf8("no_access"));
-  return tells(utf8("on-demand throughput")) && be(Class.BadModel, Scope.Model, utf8("not_supported"));
+  if (says(utf8("model_permission")) || tells(utf8("access to model|access to the model|model access is denied|model*is blocked|be verified to"))) {
+    return be(Class.BadModel, Scope.Model, utf8("no_access"));
+  }
+  return (says(utf8("operationnotsupported")) || tells(utf8("on-demand throughput|does not work with the specified model|not a chat model"))) &&
+    be(Class.BadModel, Scope.Model, utf8("not_supported"));
 }
 
 /** rateLimit: a limit of our account that waiting mends, unless the wait is long. */
@@ -155,7 +158,7 @@ export function rateLimit(): bool {
   const reason = tokens ? utf8("tokens") : running ? utf8("concurrency") : requests ? utf8("requests") : utf8("unspecified");
   // A limit that belongs to one deployment, or a mere string from something in front of
   // the API, says nothing about the key.
-  const scope = bare || headerContains(utf8("policy-id"), utf8("deployment")) || tells(utf8("pricing tier|call rate limit")) ? Scope.Channel : Scope.Key;
+  const scope = bare || headerContains(utf8("policy-id"), utf8("deployment")) || tells(utf8("pricing tier|exceeded token rate|call rate")) || jsonAt(root, utf8("statusCode")) >= 0 ? Scope.Channel : Scope.Key;
   const ms = waitOrReset(tokens, requests);
   if (ms > hour) return beFor(Class.KeyFault, scope, utf8("rate_limit_key"), ms);
   return beFor(Class.RateLimited, scope, reason, ms);
@@ -163,20 +166,20 @@ export function rateLimit(): bool {
 
 /** key: the credential or the account behind it. */
 function key(): bool {
-  if (tells(utf8("provide an api key|missing subscription key|missing authentication|no api key|missing api key|api key is required|no authorization header"))) {
+  if (tells(utf8("provide an api key|missing subscription key|missing authentication|no api key|missing api key|api key is required|no authorization header|unregistered callers"))) {
     return be(Class.KeyFault, Scope.Channel, utf8("invalid_credential"));
   }
   if (tells(utf8("firewall|virtual network|temporarily blocked|request not allowed|ip address"))) {
     return (code == 401 || code == 403) && be(Class.KeyFault, Scope.Channel, utf8("permission"));
   }
-  if (tells(utf8("insufficient permission|missing scopes|deactivated|suspended|not authorized to"))) {
+  if (tells(utf8("insufficient permission|missing scopes|deactivated|suspended|has been disabled|has been restricted|not authorized to"))) {
     return be(Class.KeyFault, Scope.Key, utf8("permission"));
   }
   if (code == 401 || says(utf8("invalid_api_key|wrong_api_key|api_key_invalid|authentication_error|unauthenticated|expired_key|token_not_found|" +
         "expiredtoken|invalidsignature|unrecognizedclient")) || codeIs(utf8("1004|2049")) ||
       tells(utf8("invalid api key|incorrect api key|api key not valid|api key expired|api key*leaked|api key*invalid|api key is valid|invalid x-api-key|" +
         "invalid api token|wrong api key|authentication fail|authorization failed|token has expired|token*is expired|request signature|login fail"))) {
-    return be(Class.KeyFault, bare && code == 401 && !tells(utf8("key")) ? Scope.Channel : Scope.Key, utf8("invalid_credential"));
+    return be(Class.KeyFault, bare && jsonIs(found, utf8(""), utf8("unauthorized")) ? Scope.Channel : Scope.Key, utf8("invalid_credential"));
   }
   if (says(utf8("permission_error|permission_denied|accessdenied|consumer_suspended|request_forbidden")) || code == 403) {
     return be(Class.KeyFault, Scope.Key, utf8("permission"));
@@ -211,7 +214,7 @@ function server(): bool {
   const own = tells(utf8("cuda|enginecore|running the model|out of memory|incomplete generation")) || says(utf8("generation"));
   if (own || code >= 499 || says(utf8("server_error|api_error|internal|unavailable|modelstreamerror|cancelled")) || tells(utf8("upstream connect|server error"))) {
     const reason = code == 503 || code == 529 || says(utf8("unavailable")) ? utf8("overloaded") : utf8("server_error");
-    return beFor(Class.ProviderTransient, own ? Scope.Channel : says(utf8("modelstreamerror")) ? Scope.Model : Scope.Provider, reason, wait());
+    return beFor(Class.ProviderTransient, own || bare ? Scope.Channel : says(utf8("modelstreamerror")) ? Scope.Model : Scope.Provider, reason, wait());
   }
   return false;
 }
