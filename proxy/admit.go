@@ -74,7 +74,10 @@ func (x *exchange) readBody() ([]byte, *problem) {
 		return nil, nil
 	}
 	if declared > 0 && declared <= trustedLength {
-		body := make([]byte, declared)
+		if cap(x.memory.raw) < declared {
+			x.memory.raw = make([]byte, declared)
+		}
+		body := x.memory.raw[:declared]
 		if n, err := io.ReadFull(stream, body); n < declared {
 			return nil, cutShort(err)
 		}

@@ -60,15 +60,8 @@ func (x *exchange) address(in *engine.Send, p *provider) {
 	h := append(x.upreq.Header[:0], x.head.forward...)
 	h = append(h, engine.Header{Name: "Accept-Encoding", Value: "identity"})
 	if in.Key != nil {
-		secret := in.Key.Secret().Reveal()
-		switch in.Channel.Provider().Auth() {
-		case engine.AuthBearer:
-			h = append(h, engine.Header{Name: "Authorization", Value: "Bearer " + secret})
-		case engine.AuthXAPIKey:
-			h = append(h, engine.Header{Name: "x-api-key", Value: secret})
-		case engine.AuthAPIKey:
-			h = append(h, engine.Header{Name: "api-key", Value: secret})
-		case engine.AuthNone:
+		if shown := credential(in.Channel.Provider().Auth(), in.Key.Secret()); shown.Name != "" {
+			h = append(h, shown)
 		}
 	}
 	h = append(h,
@@ -94,7 +87,7 @@ func (x *exchange) bodyFor(model string) [][]byte {
 
 // readError reads the body of a response whose status is an error.
 func (x *exchange) readError(in *engine.Send) engine.Event {
-	body, _, err := x.readAll(maxErrorBody)
+	body, _, err := x.readAll(nil, maxErrorBody)
 	if x.leaving.why() != staying {
 		return x.gone(engine.BeforeOutput, false)
 	}
@@ -106,7 +99,8 @@ func (x *exchange) readError(in *engine.Send) engine.Event {
 
 // readWhole holds a whole answer back and judges it.
 func (x *exchange) readWhole(in *engine.Send) engine.Event {
-	body, more, err := x.readAll(maxWhole)
+	body, more, err := x.readAll(x.memory.read, maxWhole)
+	x.memory.read = body
 	if x.leaving.why() != staying {
 		return x.gone(engine.BeforeOutput, false)
 	}
@@ -231,8 +225,9 @@ func (x *exchange) boundGate(in *engine.Send) time.Time {
 	return until
 }
 
-// readAll reads the body to its end, or to limit bytes; more says that it goes on.
-func (x *exchange) readAll(limit int) (body []byte, more bool, err error) {
+// readAll reads the body to its end, or to limit bytes; more says that it goes on. It
+// uses the capacity of into.
+func (x *exchange) readAll(into []byte, limit int) (body []byte, more bool, err error) {
 	a := x.answer.attempt
 	size := a.ContentLength()
 	if size == 0 {
@@ -243,7 +238,9 @@ func (x *exchange) readAll(limit int) (body []byte, more bool, err error) {
 		// One byte more, so that the end is read without growing.
 		room = int(min(size+1, int64(limit), trustedLength))
 	}
-	body = make([]byte, 0, room)
+	if body = into[:0]; cap(body) < room {
+		body = make([]byte, 0, room)
+	}
 	for {
 		if len(body) == cap(body) {
 			body = append(body, 0)[:len(body)]

@@ -44,6 +44,7 @@ type exchange struct {
 	upreq    upstream.Request
 
 	prev, next *exchange // in the server's running set
+	memory     exchangeMemory
 }
 
 // events holds one event of each kind, so that stepping the call allocates nothing.
@@ -58,10 +59,43 @@ type events struct {
 	evidence   engine.Evidence
 }
 
+// begin takes an exchange for a request.
 func (s *Server) begin(ctx *fasthttp.RequestCtx) *exchange {
-	x := &exchange{server: s, snapshot: s.snapshot.Load(), ctx: ctx, arrived: s.Clock()}
+	x := s.exchanges.Get().(*exchange)
+	x.server, x.snapshot, x.ctx, x.arrived = s, s.snapshot.Load(), ctx, s.Clock()
 	x.shape = openAIShape{}
 	return x
+}
+
+// maxKept bounds the buffers that an exchange keeps for another request.
+const maxKept = 64 << 10
+
+// recycle gives the exchange to another request. Nobody may hold it any more: neither
+// the watch nor the running set, as release saw to, nor fasthttp, which is why the
+// exchange of a stream is never recycled.
+func (x *exchange) recycle() {
+	kept := x.memory
+	if cap(kept.raw) > maxKept {
+		kept.raw = nil
+	}
+	if cap(kept.read) > maxKept {
+		kept.read = nil
+	}
+	header, body := x.upreq.Header[:cap(x.upreq.Header)], x.upreq.Body[:cap(x.upreq.Body)]
+	clear(header)
+	clear(body)
+	pool := &x.server.exchanges
+	*x = exchange{memory: kept}
+	x.upreq.Header, x.upreq.Body = header[:0], body[:0]
+	pool.Put(x)
+}
+
+// exchangeMemory is what an exchange hands on to the next request: capacity, no
+// content.
+type exchangeMemory struct {
+	raw  []byte // a request's body
+	read []byte // an answer
+	text []byte // a head
 }
 
 func (x *exchange) now() time.Time { return x.server.Clock() }
@@ -69,9 +103,13 @@ func (x *exchange) now() time.Time { return x.server.Clock() }
 // frame checks the request's head and gives the request its id.
 func (x *exchange) frame() *problem {
 	h := &x.ctx.Request.Header
-	// One copy holds the head: its pieces outlive the handler in the request that goes
-	// upstream, and fasthttp's own buffer doesn't.
-	fault := x.head.read(string(h.Method()), string(h.RequestURI()), string(h.Protocol()), string(h.RawHeaders()))
+	// One copy holds target and fields: its pieces go upstream and into the record, and
+	// fasthttp's own buffer is used again.
+	text := append(append(x.memory.text[:0], h.RequestURI()...), h.RawHeaders()...)
+	x.memory.text = text
+	target, raw := string(text), ""
+	target, raw = target[:len(h.RequestURI())], target[len(h.RequestURI()):]
+	fault := x.head.read(known(h.Method()), target, known(h.Protocol()), raw)
 	if x.id = x.head.requestID; x.id == "" {
 		x.id = newID(x.arrived, x.server.Rand)
 	}
@@ -81,6 +119,20 @@ func (x *exchange) frame() *problem {
 			message: "the request was refused: " + fault}
 	}
 	return nil
+}
+
+// known makes a string of b without memory of its own where b is what nearly all
+// requests have.
+func known(b []byte) string {
+	switch string(b) {
+	case "POST":
+		return "POST"
+	case "GET":
+		return "GET"
+	case "HTTP/1.1":
+		return "HTTP/1.1"
+	}
+	return string(b)
 }
 
 // refuse answers with an error of ours before any call was begun.

@@ -21,8 +21,17 @@ func (x *exchange) passWhole() {
 	// It stops an SDK that would replay a 200 whose body it lost.
 	r.Header.Set("X-Should-Retry", "false")
 	x.stamp()
+	if len(x.answer.first) <= maxCopied {
+		r.SetBody(x.answer.first)
+		return
+	}
+	x.memory.read = nil // it is the response's now
 	r.SetBodyRaw(x.answer.first)
 }
+
+// maxCopied is up to which size a whole answer is copied into the response's own
+// memory, which is cheaper than memory of its own for each answer.
+const maxCopied = 16 << 10
 
 // passFailure writes the last failed attempt's own answer. Its Retry-After stays
 // behind: this error is final, and "don't retry, but later" would be read differently
@@ -34,7 +43,7 @@ func (x *exchange) passFailure(success bool) {
 	x.passHeaders(f.headers, success)
 	r.Header.Set("X-Should-Retry", "false")
 	x.stamp()
-	r.SetBodyRaw(f.body)
+	r.SetBody(f.body)
 }
 
 // passHeaders copies the upstream's end-to-end headers that mean something to a

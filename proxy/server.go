@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -85,6 +86,9 @@ type Server struct {
 	draining atomic.Bool
 	http     fasthttp.Server
 	watch    *watch.Set
+	// exchanges are those of requests that were answered whole. A stream's is left to
+	// the garbage collector.
+	exchanges sync.Pool
 }
 
 // New makes a server that is ready to serve parts.
@@ -102,6 +106,7 @@ func New(settings Settings, parts Parts, around Around) (*Server, error) {
 		around.Clock = time.Now
 	}
 	s := &Server{settings: settings, Around: around}
+	s.exchanges.New = func() any { return new(exchange) }
 	var err error
 	if s.metrics, err = newMetrics(around.Registry); err != nil {
 		return nil, fmt.Errorf("cannot register the proxy's metrics: %w; give each server its own registry", err)
@@ -190,6 +195,14 @@ func (s *Server) awaitConnections() {
 func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	x := s.begin(ctx)
 	defer x.recoverPanic()
+	x.run()
+	if x.ctx != nil {
+		x.recycle()
+	}
+}
+
+// run goes from the head to the answer.
+func (x *exchange) run() {
 	if p := x.frame(); p != nil {
 		x.refuse(p)
 		return
@@ -211,6 +224,19 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 type snapshot struct {
 	Parts
 	providers map[*engine.Provider]*provider
+}
+
+// credential is the header field that shows secret in an auth style.
+func credential(style engine.Auth, secret engine.Secret) engine.Header {
+	switch style {
+	case engine.AuthBearer:
+		return engine.Header{Name: "Authorization", Value: "Bearer " + secret.Reveal()}
+	case engine.AuthXAPIKey:
+		return engine.Header{Name: "x-api-key", Value: secret.Reveal()}
+	case engine.AuthAPIKey:
+		return engine.Header{Name: "api-key", Value: secret.Reveal()}
+	}
+	return engine.Header{}
 }
 
 // provider is how a snapshot's provider is reached and its failures are read.

@@ -46,6 +46,7 @@ func (x *exchange) startStream(in *engine.Relay) {
 	if a.buffer == nil {
 		a.buffer = readBuffers.Get().(*readBuffer)
 	}
+	x.memory.read = nil // the answer may be in it
 	x.stream = relay{x: x, attempt: in.Attempt, conn: x.ctx.Conn(), idle: x.channel.Provider().Limits().Idle}
 	x.ctx.Response.SetBodyStream(&x.stream, length)
 	x.ctx = nil
