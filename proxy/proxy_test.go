@@ -63,3 +63,59 @@ func TestStream(t *testing.T) {
 		t.Errorf("record %q", rec)
 	}
 }
+
+func TestPanicIsA500(t *testing.T) {
+	t.Parallel()
+	bad := func(*engine.Question) engine.Decision { panic("a defect") }
+	p := newProvider(t, answer(503, "application/json", `{}`))
+	g := setup{providers: []*provider{p}, policy: bad}.start(t)
+	got := g.post(t, "/v1/messages", wholeRequest)
+	if got.status != 500 || !strings.Contains(got.body, `"error_code":"fourgate_internal"`) || got.header.Get("Request-Id") == "" {
+		t.Errorf("got %d %q", got.status, got.body)
+	}
+	if logs := g.logs.String(); !strings.Contains(logs, "a defect") || !strings.Contains(logs, got.header.Get("X-Request-Id")) || !strings.Contains(logs, "drive.go") {
+		t.Errorf("the log doesn't lead to the defect: %s", logs)
+	}
+}
+
+func TestPanicInAStreamEndsIt(t *testing.T) {
+	t.Parallel()
+	bad := func(*engine.Question) engine.Decision { panic("a defect") }
+	p := newProvider(t, cutStream(textFrame))
+	g := setup{providers: []*provider{p}, policy: bad}.start(t)
+	got := g.post(t, "/v1/chat/completions", streamRequest)
+	if got.err == nil || got.body != textFrame {
+		t.Errorf("got %v %q", got.err, got.body)
+	}
+	if !strings.Contains(g.logs.String(), "a defect") {
+		t.Error("the defect isn't in the log")
+	}
+	// The server goes on.
+	if got := g.post(t, "/v1/chat/completions", strings.Replace(wholeRequest, model, "gpt-9", 1)); got.status != 404 {
+		t.Errorf("got %d", got.status)
+	}
+}
+
+func TestLargeWholeAnswerPasses(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{10 << 10, 17 << 10, 100 << 10, 3 << 20} {
+		body := strings.Replace(wholeAnswer, "Hello", strings.Repeat("x", size), 1)
+		p := newProvider(t, answer(200, "application/json", body), answer(200, "application/json", wholeAnswer))
+		g := setup{providers: []*provider{p}}.start(t)
+		for _, want := range []string{body, wholeAnswer} {
+			if got := g.post(t, "/v1/chat/completions", wholeRequest); got.status != 200 || got.body != want {
+				t.Errorf("%d bytes: got %d with %d bytes", size, got.status, len(got.body))
+			}
+		}
+	}
+}
+
+func TestOldHTTP(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t, stream(textFrame, stopFrame, doneFrame))
+	g := setup{providers: []*provider{p}}.start(t)
+	got := g.raw(t, strings.Replace(rawPost("/v1/chat/completions", streamRequest), "HTTP/1.1", "HTTP/1.0", 1))
+	if !strings.Contains(got, textFrame) || !strings.Contains(got, doneFrame) {
+		t.Errorf("got %q", got)
+	}
+}
