@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -31,6 +32,9 @@ type Settings struct {
 	// IdleTimeout closes a caller's connection that waits for its next request; 0
 	// means [DefaultIdleTimeout].
 	IdleTimeout time.Duration
+	// TLS is spoken with callers; nil means plain HTTP. A handshake has ReadTimeout,
+	// too.
+	TLS *tls.Config
 }
 
 const (
@@ -148,7 +152,11 @@ func (s *Server) Swap(parts Parts) error {
 
 // Serve accepts callers from ln until [Server.Shutdown]. It closes ln.
 func (s *Server) Serve(ln net.Listener) error {
-	err := s.http.Serve(s.watch.Listener(ln))
+	callers := s.watch.Listener(ln)
+	if s.settings.TLS != nil {
+		callers = tls.NewListener(callers, s.settings.TLS) // above the watch, which needs the socket
+	}
+	err := s.http.Serve(callers)
 	if err != nil && !s.draining.Load() {
 		return fmt.Errorf("cannot serve on %s: %w", ln.Addr(), err)
 	}
