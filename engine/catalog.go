@@ -32,6 +32,9 @@ func (p *Provider) Auth() Auth { return p.spec.Auth }
 // Limits returns the provider's time limits.
 func (p *Provider) Limits() Limits { return p.spec.Limits }
 
+// TLS returns what the provider's TLS needs beyond the defaults.
+func (p *Provider) TLS() TLSSpec { return p.spec.TLS }
+
 // Key is one named credential.
 type Key struct {
 	name   string

@@ -97,6 +97,12 @@ func (b *builder) provider(s ProviderSpec) *Provider {
 			b.fault(path("provider", s.Name, "timeouts", l.attr), "Time limit not above zero", "A limit that is over before it begins fails every attempt. Write a duration such as \"30s\".")
 		}
 	}
+	if s.Limits.TLS < 0 {
+		b.fault(path("provider", s.Name, "timeouts", "tls"), "Time limit below zero", "A handshake can't end before it begins. Write a duration such as \"5s\", or leave it out for as long as connect.")
+	}
+	if s.TLS != (TLSSpec{}) && strings.HasPrefix(s.BaseURL, "http:") {
+		b.fault(path("provider", s.Name, "tls"), "TLS settings without TLS", "The base URL begins with http://, so nothing is encrypted and these settings would do nothing. Write https://, or remove the tls block.")
+	}
 	if _, twice := b.providers[s.Name]; twice {
 		b.fault(path("provider", s.Name), "Duplicate provider", "Two provider blocks have this name. Give one of them another.")
 	}

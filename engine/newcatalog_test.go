@@ -63,6 +63,10 @@ func TestNewCatalogNamesEachBrokenRule(t *testing.T) {
 	f("missing secret", func(s *engine.Spec) { s.Providers[0].Keys[0].Secret = engine.Secret{} }, "provider.pa.key.main.secret: Missing secret")
 	f("no key", func(s *engine.Spec) { s.Providers[0].Keys = nil }, "provider.pa.auth: No key")
 	f("credentials in the URL", func(s *engine.Spec) { s.Providers[0].BaseURL = "https://u:p@h/v1" }, "provider.pa.base_url: Invalid base URL")
+	f("TLS settings without TLS", func(s *engine.Spec) {
+		s.Providers[0].BaseURL, s.Providers[0].TLS.ServerName = "http://h/v1", "h"
+	}, "provider.pa.tls: TLS settings without TLS")
+	f("handshake limit below zero", func(s *engine.Spec) { s.Providers[0].Limits.TLS = -1 }, "provider.pa.timeouts.tls: Time limit below zero")
 	f("unused provider", func(s *engine.Spec) { group(s).Channels = group(s).Channels[:1] }, "provider.pb: Unused provider")
 	f("caller of nothing", func(s *engine.Spec) {
 		s.Callers = []engine.CallerSpec{{Name: "t", KeySHA256: strings.Repeat("ab", 32), Groups: []string{"g"}}, {Name: "u", KeySHA256: strings.Repeat("cd", 32)}}

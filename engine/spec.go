@@ -27,7 +27,8 @@ const (
 
 // Limits are a provider's time limits, each of one phase of an attempt.
 type Limits struct {
-	Connect time.Duration // TCP connect, and TLS handshake again as much
+	Connect time.Duration // name lookup and TCP connect, all addresses together
+	TLS     time.Duration // TLS handshake; 0 means as long as Connect
 	Headers time.Duration // request written, no response headers yet
 	Gate    time.Duration // headers read, nothing decisive yet; then the attempt commits
 	Idle    time.Duration // silence between two reads of a body
@@ -39,6 +40,16 @@ type KeySpec struct {
 	Secret Secret
 }
 
+// TLSSpec is what a provider's TLS needs beyond the defaults. Certificates are always
+// verified; there is no way to say otherwise.
+type TLSSpec struct {
+	// CertificatesPEM are authorities that are trusted besides the system's.
+	CertificatesPEM string
+	// ServerName is sent as SNI and must be in the certificate; empty means the host of
+	// the base URL.
+	ServerName string
+}
+
 // ProviderSpec is one vendor account surface.
 type ProviderSpec struct {
 	Name       string
@@ -47,6 +58,7 @@ type ProviderSpec struct {
 	Auth       Auth
 	Keys       []KeySpec
 	Limits     Limits
+	TLS        TLSSpec
 	// GateFallback makes an elapsed gate a failure while another route is left
 	// (on_gate = "fallback") instead of a commit.
 	GateFallback bool

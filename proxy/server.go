@@ -135,6 +135,7 @@ func New(settings Settings, parts Parts, around Around) (*Server, error) {
 		NoDefaultServerHeader:        true,
 		NoDefaultContentType:         true,
 		CloseOnShutdown:              true,
+		LazyRequestTime:              true,
 	}
 	return s, nil
 }
@@ -257,7 +258,7 @@ type provider struct {
 func newSnapshot(parts Parts) (*snapshot, error) {
 	next := &snapshot{Parts: parts, providers: make(map[*engine.Provider]*provider)}
 	for _, p := range parts.Catalog.Providers() {
-		target, err := upstream.ParseTarget(p.BaseURL())
+		target, err := upstream.NewTarget(p.BaseURL(), p.TLS())
 		if err != nil {
 			return nil, fmt.Errorf("cannot use provider %q: %w", p.Name(), err)
 		}

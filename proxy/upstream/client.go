@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"net"
+	"net/netip"
 	"sync"
 	"time"
 )
@@ -18,6 +19,10 @@ type Options struct {
 	RootCAs *x509.CertPool // nil for the system's
 	// Dial opens a connection; nil dials TCP. It must return soon after ctx is done.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	// Resolver finds the addresses that are dialled; nil is the system's. With Dial and
+	// without a Resolver, Dial gets the names as they are. It must return soon after
+	// ctx is done.
+	Resolver Resolver
 }
 
 // Client keeps the idle connections to all upstreams. It is safe for concurrent use.
@@ -26,6 +31,7 @@ type Client struct {
 	idleFor time.Duration
 	roots   *x509.CertPool
 	dial    func(ctx context.Context, network, addr string) (net.Conn, error)
+	resolve Resolver // nil leaves names to dial
 
 	mu     sync.Mutex
 	pools  map[string]*pool
@@ -34,23 +40,28 @@ type Client struct {
 	done   chan struct{}
 }
 
-// pool has the idle connections to one scheme, host and port, the last used on top: those
-// below grow old and go when traffic falls.
+// pool has the idle connections of one kind of [Target], the last used on top: those below
+// grow old and go when traffic falls.
 type pool struct {
+	tls  *tls.Config // nil for plain HTTP
+	host *host       // nil if the target's address is dialled as it is
+
 	mu     sync.Mutex
 	idle   []*conn
 	closed bool
-	tls    *tls.Config
 }
 
 // New makes a client. Close it when no attempt needs it any more.
 func New(o Options) *Client {
 	c := &Client{
-		maxIdle: o.MaxIdle, idleFor: o.IdleFor, roots: o.RootCAs, dial: o.Dial,
+		maxIdle: o.MaxIdle, idleFor: o.IdleFor, roots: o.RootCAs, dial: o.Dial, resolve: o.Resolver,
 		pools: map[string]*pool{}, stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	if c.dial == nil {
 		c.dial = new(net.Dialer).DialContext
+		if c.resolve == nil {
+			c.resolve = net.DefaultResolver
+		}
 	}
 	if c.idleFor > 0 && c.maxIdle > 0 {
 		go c.sweep()
@@ -85,14 +96,10 @@ func (c *Client) pool(t *Target) *pool {
 	if p == nil {
 		p = &pool{closed: c.closed}
 		if t.secure {
-			p.tls = &tls.Config{
-				ServerName: t.name,
-				RootCAs:    c.roots,
-				MinVersion: tls.VersionTLS12,
-				NextProtos: []string{"http/1.1"},
-				// Tickets of one upstream only: a few connections' worth.
-				ClientSessionCache: tls.NewLRUClientSessionCache(8),
-			}
+			p.tls = tlsConfig(t, c.roots)
+		}
+		if _, err := netip.ParseAddr(t.name); err != nil && c.resolve != nil {
+			p.host = &host{name: t.name, resolver: c.resolve}
 		}
 		c.pools[t.key] = p
 	}

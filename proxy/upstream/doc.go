@@ -7,7 +7,7 @@
 // limit of its own, so that a long stream is never cut by an absolute one. A cut is never
 // mistaken for an orderly end.
 //
-//	t, err := upstream.ParseTarget("https://api.example.com/v1")
+//	t, err := upstream.NewTarget("https://api.example.com/v1", engine.TLSSpec{})
 //	a := client.Start(t, &upstream.Request{Method: "POST", Path: "/chat/completions", Body: body}, limits, deadline)
 //	defer a.Close()
 //	if err := a.Open(); err != nil { // *Error: kind, operation, whether it certainly never started
@@ -26,6 +26,21 @@
 // never logs. It decides nothing: what a failure means is the engine's to say.
 //
 // Callers are the proxy's attempt loop and its health checks.
+//
+// # Addresses
+//
+// A name is looked up once in 30 s, however many attempts need it, and a failed lookup
+// stands for one second. The addresses are tried in the resolver's order, IPv6 and IPv4
+// by turns: the next one when the last has failed or has not answered within 250 ms, or
+// its even share of the connect limit if that is less. The first connection wins. An
+// address that failed or lost is tried after the others for 30 s. Only connecting fails
+// over like this: a host whose TLS is broken fails the attempt.
+//
+// # TLS
+//
+// Certificates are verified always, against the system's authorities and those of the
+// target; there is no switch to skip it. The least version is 1.2, only HTTP/1.1 is
+// offered, and sessions are resumed.
 //
 // # Why its own response reader
 //

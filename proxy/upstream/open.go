@@ -1,8 +1,6 @@
 package upstream
 
 import (
-	"context"
-	"crypto/tls"
 	"time"
 
 	"github.com/fourgate-dev/fourgate/engine"
@@ -12,9 +10,9 @@ import (
 // at most to the deadline, and is called once. After an error there is nothing to read;
 // Close is still due.
 //
-// limits.Connect holds for the TCP connect and again for the TLS handshake, limits.Headers
-// from the written request to the final head, and again for the writing itself where that
-// may block.
+// limits.Connect holds for the lookup of the name and the TCP connect to all its addresses,
+// limits.TLS for the handshake, limits.Headers from the written request to the final head,
+// and again for the writing itself where that may block.
 func (a *Attempt) Open() *Error {
 	err := a.open()
 	if err != nil {
@@ -66,62 +64,6 @@ func (a *Attempt) open() *Error {
 // earlyAnswer is how long to look for an answer on a connection that takes no more bytes.
 // It has arrived before the write failed, or never will.
 const earlyAnswer = 100 * time.Millisecond
-
-// connect dials and, if the target wants it, agrees on TLS.
-func (a *Attempt) connect(now time.Time) *Error {
-	limit, late := a.limit(now, a.limits.Connect, engine.NetDialTimeout)
-	ctx, cancel := within(limit)
-	defer cancel()
-	a.mu.Lock()
-	a.stopDial = cancel
-	a.mu.Unlock()
-	if a.cancelled.Load() {
-		return a.fail(engine.OpDial, engine.NetContextCanceled, true, errCancelled)
-	}
-	raw, err := a.client.dial(ctx, "tcp", a.target.addr)
-	if err != nil {
-		kind := dialKind(err)
-		if passed(limit) {
-			kind = late // whatever the resolver or the dialler makes of it
-		}
-		return a.fail(engine.OpDial, kind, true, err)
-	}
-	c := newConn(raw)
-	if !a.own(c) {
-		return a.fail(engine.OpDial, engine.NetContextCanceled, true, errCancelled)
-	}
-	if a.target.secure {
-		if err := a.handshake(c); err != nil {
-			return err
-		}
-	}
-	a.times.Connected = time.Now()
-	return nil
-}
-
-func within(limit time.Time) (context.Context, context.CancelFunc) {
-	if limit.IsZero() {
-		return context.WithCancel(context.Background())
-	}
-	return context.WithDeadline(context.Background(), limit)
-}
-
-func (a *Attempt) handshake(c *conn) *Error {
-	limit, late := a.limit(time.Now(), a.limits.Connect, engine.NetTLSTimeout)
-	secure := tls.Client(c.raw, a.pool.tls)
-	err := c.raw.SetDeadline(limit)
-	if err == nil {
-		err = secure.Handshake()
-	}
-	if err == nil {
-		err = c.raw.SetDeadline(time.Time{})
-	}
-	if err != nil {
-		return a.fail(engine.OpTLS, tlsKind(err, late), true, err)
-	}
-	c.rw, c.secure = secure, true
-	return nil
-}
 
 // send writes the request and says how many of its bytes the connection accepted. A write
 // that may block has as long as the headers have after it.

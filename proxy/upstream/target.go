@@ -1,22 +1,50 @@
 package upstream
 
 import (
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
 	"fmt"
 	"net"
 	"net/url"
 	"strings"
+
+	"github.com/fourgate-dev/fourgate/engine"
 )
 
-// Target is where a provider's calls go. Make one per provider with [ParseTarget]; it is
-// immutable and safe for concurrent use. Targets of the same scheme, host and port share
-// idle connections.
+// Target is where a provider's calls go. Make one per provider with [NewTarget]; it is
+// immutable and safe for concurrent use. Targets of the same scheme, host, port and TLS
+// settings share idle connections, what is known of the host's addresses, and TLS
+// sessions.
 type Target struct {
 	secure bool
 	addr   string // host:port to dial
-	name   string // that the certificate must have
+	name   string // to look up
+	port   string
 	host   string // value of the Host field
 	base   string // path before the request's path, without a final slash
 	key    string // of the pool
+
+	serverName string // that the certificate must have
+	roots      string // PEM text of authorities besides the system's
+}
+
+// NewTarget reads a provider's base URL as [ParseTarget] does, and its TLS settings.
+func NewTarget(baseURL string, settings engine.TLSSpec) (*Target, error) {
+	t, err := ParseTarget(baseURL)
+	if err != nil || settings == (engine.TLSSpec{}) {
+		return t, err
+	}
+	if roots := settings.CertificatesPEM; roots != "" && !x509.NewCertPool().AppendCertsFromPEM([]byte(roots)) {
+		return nil, fmt.Errorf("cannot use the authorities for host %q: there is no certificate in PEM form", t.name)
+	}
+	t.roots = settings.CertificatesPEM
+	if settings.ServerName != "" {
+		t.serverName = settings.ServerName
+	}
+	sum := sha256.Sum256([]byte(t.roots))
+	t.key += " " + t.serverName + " " + hex.EncodeToString(sum[:])
+	return t, nil
 }
 
 // ParseTarget reads a provider's base URL: http or https, a host, perhaps a port and a
@@ -48,12 +76,13 @@ func ParseTarget(baseURL string) (*Target, error) {
 	case !plain(t.host) || !plain(t.base):
 		return nil, fmt.Errorf("cannot use base URL for host %q: percent-encode the path and write the host in ASCII", t.name)
 	}
+	t.port, t.serverName = port, t.name
 	t.addr = net.JoinHostPort(t.name, port)
 	t.key = u.Scheme + "://" + t.addr
 	return t, nil
 }
 
-// Addr returns the host and port that are dialled.
+// Addr returns the host, as the URL names it, and the port.
 func (t *Target) Addr() string { return t.addr }
 
 func orDefault(s, other string) string {
