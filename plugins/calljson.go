@@ -286,41 +286,40 @@ func (c *call) jsonInt(stack []uint64) {
 }
 
 // textOf returns a value's text in lower case, at most maxSearch bytes.
-func (c *call) textOf(p place) []byte {
+func (c *call) textOf(p place) *searchText {
 	return c.lowerOf(p.slot, int32(p.node), c.docs[p.slot].raw(p.node), c.node(p).kind == kindString)
 }
 
-// each calls test with every value that the alternatives of a path lead to, until it
-// answers with something else than absent.
-func (c *call) each(doc, ptr, length uint64, test func(text []byte) int32) int32 {
+// places returns the values that the alternatives of a path lead to.
+func (c *call) places(doc, ptr, length uint64) []place {
 	c.check()
 	from, ok := c.root(doc)
 	if !ok {
-		return absent
+		return nil
 	}
-	paths := c.guestText(ptr, length, maxPath)
-	for more := true; more; {
-		var path []byte
-		path, paths, more = bytes.Cut(paths, []byte{'|'})
-		p, ok := c.follow(from, path, 0)
-		if !ok || c.node(p).kind == kindNull {
-			continue
-		}
-		if i := test(c.textOf(p)); i != absent {
-			return i
-		}
-	}
-	return absent
+	return c.resolve(from, c.guestText(ptr, length, maxPath))
 }
 
 func (c *call) jsonIs(stack []uint64) {
 	words := c.guestText(stack[3], stack[4], maxText)
-	give(stack, c.each(stack[0], stack[1], stack[2], func(text []byte) int32 { return isAny(text, words) }))
+	for _, p := range c.places(stack[0], stack[1], stack[2]) {
+		if i := isAny(c.textOf(p).text, words); i != absent {
+			give(stack, i)
+			return
+		}
+	}
+	give(stack, absent)
 }
 
 func (c *call) jsonContains(stack []uint64) {
 	phrases := c.guestText(stack[3], stack[4], maxText)
-	give(stack, c.each(stack[0], stack[1], stack[2], func(text []byte) int32 { return findAny(text, phrases) }))
+	for _, p := range c.places(stack[0], stack[1], stack[2]) {
+		if i := c.textOf(p).findAny(phrases); i != absent {
+			give(stack, i)
+			return
+		}
+	}
+	give(stack, absent)
 }
 
 func (c *call) jsonDuration(stack []uint64) {
@@ -348,14 +347,18 @@ func (c *call) textFor(p place) []byte {
 func (c *call) contains(stack []uint64) {
 	c.check()
 	d := int32(uint32(stack[0]))
-	var text []byte
+	phrases := c.guestText(stack[1], stack[2], maxText)
 	if d >= 0 && d&handleBit != 0 {
 		p, _ := c.root(stack[0])
-		text = c.textOf(p)
-	} else if raw, ok := c.documentText(max(d, docFailing)); ok {
-		text = c.lowerOf(noSlot, d, raw, false)
+		give(stack, c.textOf(p).findAny(phrases))
+		return
 	}
-	give(stack, findAny(text, c.guestText(stack[1], stack[2], maxText)))
+	raw, ok := c.documentText(max(d, docFailing))
+	if !ok {
+		give(stack, absent)
+		return
+	}
+	give(stack, c.lowerOf(noSlot, d, raw, false).findAny(phrases))
 }
 
 // namesModel says whether a value names the contract's model: the exact name, or one of

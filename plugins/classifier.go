@@ -3,6 +3,7 @@ package plugins
 import (
 	"context"
 	"errors"
+	"io"
 	"time"
 
 	"github.com/tetratelabs/wazero"
@@ -45,11 +46,8 @@ func (c *classifier) Classify(ev *engine.Evidence) engine.Verdict {
 }
 
 func (c *classifier) run(state *call, ev *engine.Evidence) engine.Verdict {
-	deadline := time.Now().Add(c.timeout)
-	state.reset(ev, deadline)
-	timed, cancel := context.WithDeadline(context.Background(), deadline)
+	ctx, cancel := c.begin(state, ev, c.timeout)
 	defer cancel()
-	ctx := callContext{timed, state}
 
 	instance, err := c.instantiate(ctx)
 	if err != nil {
@@ -68,21 +66,35 @@ func (c *classifier) run(state *call, ev *engine.Evidence) engine.Verdict {
 	return state.answer
 }
 
-func (c *classifier) instantiate(ctx context.Context) (api.Module, error) {
-	// An anonymous instance: many of one module may live at the same time.
-	return c.runtime.InstantiateModule(ctx, c.compiled,
-		wazero.NewModuleConfig().WithName("").WithStartFunctions("_initialize"))
+// begin sets the state of a classification up and returns the context that carries it.
+func (c *classifier) begin(state *call, ev *engine.Evidence, timeout time.Duration) (context.Context, context.CancelFunc) {
+	deadline := time.Now().Add(timeout)
+	state.reset(ev, deadline)
+	ctx, cancel := context.WithDeadline(experimental.WithMemoryAllocator(context.Background(), &c.host.memories), deadline)
+	return callContext{ctx, state}, cancel
 }
+
+func (c *classifier) instantiate(ctx context.Context) (api.Module, error) {
+	return c.runtime.InstantiateModule(ctx, c.compiled, c.host.config)
+}
+
+// instanceConfig is the same for every instance: anonymous, so that many of one module
+// may live at the same time. No guest can reach the random source; naming one saves the
+// runtime from seeding its own each time, which takes longer than a small guest runs.
+func instanceConfig() wazero.ModuleConfig {
+	return wazero.NewModuleConfig().WithName("").WithStartFunctions("_initialize").WithRandSource(noRandom{})
+}
+
+type noRandom struct{}
+
+// Read implements [io.Reader].
+func (noRandom) Read([]byte) (int, error) { return 0, io.EOF }
 
 // try instantiates the module once, so that one that can't be is refused when it is
 // loaded and not when it is needed.
 func (c *classifier) try() error {
-	state := new(call)
-	deadline := time.Now().Add(MaxTimeout)
-	state.reset(new(engine.Evidence), deadline)
-	timed, cancel := context.WithDeadline(context.Background(), deadline)
+	ctx, cancel := c.begin(new(call), new(engine.Evidence), MaxTimeout)
 	defer cancel()
-	ctx := callContext{timed, state}
 	instance, err := c.instantiate(ctx)
 	if err != nil {
 		return err
@@ -110,7 +122,7 @@ func (w callWatch) NewFunctionListener(api.FunctionDefinition) experimental.Func
 
 // Before implements [experimental.FunctionListener].
 func (callWatch) Before(ctx context.Context, _ api.Module, _ api.FunctionDefinition, _ []uint64, _ experimental.StackIterator) {
-	callOf(ctx).check()
+	callOf(ctx).checkNow()
 }
 
 // After implements [experimental.FunctionListener].

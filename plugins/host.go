@@ -31,7 +31,8 @@ type Options struct {
 
 // Host runs classifier modules. Its methods are safe for many goroutines.
 type Host struct {
-	cache wazero.CompilationCache
+	cache  wazero.CompilationCache
+	config wazero.ModuleConfig
 
 	mu       sync.Mutex
 	runtimes map[uint32]wazero.Runtime // by memory limit in pages
@@ -40,8 +41,9 @@ type Host struct {
 
 	// running is held for reading by each classification: a runtime must not be
 	// unmapped under one.
-	running sync.RWMutex
-	calls   sync.Pool // of *call
+	running  sync.RWMutex
+	calls    sync.Pool // of *call
+	memories memories
 }
 
 // loadKey names what makes two loaded modules the same.
@@ -55,6 +57,7 @@ type loadKey struct {
 // Open makes a host. Close it to free what its modules hold.
 func Open(_ context.Context, o Options) (*Host, error) {
 	h := &Host{
+		config:   instanceConfig(),
 		runtimes: map[uint32]wazero.Runtime{},
 		loaded:   map[loadKey]*classifier{},
 		calls:    sync.Pool{New: func() any { return new(call) }},

@@ -9,28 +9,71 @@ const maxSearch = 8 << 10
 // maxGap is how many bytes a '*' in a phrase may stand for.
 const maxGap = 96
 
-// findAny returns the number of the first alternative of phrases that stands in text, or
-// -1. Alternatives are separated by '|', and '*' inside one stands for up to maxGap
-// bytes. The text must be in lower case already.
-func findAny(text, phrases []byte) int32 {
-	for i := int32(0); ; i++ {
-		phrase, rest, more := bytes.Cut(phrases, []byte{'|'})
-		if len(phrase) > 0 && hasPhrase(text, phrase) {
-			return i
-		}
-		if !more {
-			return absent
-		}
-		phrases = rest
+// searchText is a text in lower case, prepared for many searches.
+type searchText struct {
+	text []byte
+	// pairs has a bit for every two neighbouring bytes of the text, folded into 4,096
+	// bits. A phrase with a pair that isn't there can't be there either, which settles
+	// nearly all searches without touching the text.
+	pairs [64]uint64
+}
+
+func pairBit(a, b byte) (word, bit uint) {
+	h := (uint(a)*61 ^ uint(b)) & 4095
+	return h >> 6, h & 63
+}
+
+// prepare sets the text, which must be in lower case, and stay.
+func (s *searchText) prepare(text []byte) {
+	s.text = text
+	clear(s.pairs[:])
+	for i := 1; i < len(text); i++ {
+		word, bit := pairBit(text[i-1], text[i])
+		s.pairs[word] |= 1 << bit
 	}
 }
 
-func hasPhrase(text, phrase []byte) bool {
-	head, tail, more := bytes.Cut(phrase, []byte{'*'})
-	if !more {
-		return bytes.Contains(text, phrase)
+// may says whether a phrase can be in the text.
+func (s *searchText) may(phrase []byte) bool {
+	for i := 1; i < len(phrase); i++ {
+		word, bit := pairBit(phrase[i-1], phrase[i])
+		if s.pairs[word]&(1<<bit) == 0 {
+			return false
+		}
 	}
-	for {
+	return len(phrase) <= len(s.text)
+}
+
+// findAny returns the number of the first alternative of phrases that stands in the
+// text, or -1. Alternatives are separated by '|', and '*' inside one stands for up to
+// maxGap bytes.
+func (s *searchText) findAny(phrases []byte) int32 {
+	for i := int32(0); ; i++ {
+		end := bytes.IndexByte(phrases, '|')
+		phrase := phrases
+		if end >= 0 {
+			phrase = phrases[:end]
+		}
+		if len(phrase) > 0 && s.has(phrase) {
+			return i
+		}
+		if end < 0 {
+			return absent
+		}
+		phrases = phrases[end+1:]
+	}
+}
+
+func (s *searchText) has(phrase []byte) bool {
+	star := bytes.IndexByte(phrase, '*')
+	if star < 0 {
+		return s.may(phrase) && bytes.Contains(s.text, phrase)
+	}
+	head, tail := phrase[:star], phrase[star+1:]
+	if !s.may(head) {
+		return false
+	}
+	for text := s.text; ; {
 		i := bytes.Index(text, head)
 		if i < 0 {
 			return false

@@ -5,11 +5,17 @@ import (
 	"testing"
 )
 
+func find(text, phrases string) int32 {
+	var s searchText
+	s.prepare([]byte(text))
+	return s.findAny([]byte(phrases))
+}
+
 func TestFindAny(t *testing.T) {
 	t.Parallel()
 	f := func(text, phrases string, want int32) {
 		t.Helper()
-		if got := findAny([]byte(text), []byte(phrases)); got != want {
+		if got := find(text, phrases); got != want {
 			t.Errorf("%q in %q: %d; want %d", phrases, text, got, want)
 		}
 	}
@@ -31,7 +37,7 @@ func FuzzSearch(f *testing.F) {
 	f.Add("model 'x' not found", "a|model*not found")
 	f.Add("aaaaaaaab", "a*a*a*b")
 	f.Fuzz(func(t *testing.T, text, phrases string) {
-		got := findAny([]byte(text), []byte(phrases))
+		got := find(text, phrases)
 		if !strings.Contains(phrases, "*") {
 			want := int32(-1)
 			for i, p := range strings.Split(phrases, "|") {

@@ -10,6 +10,10 @@ export let root: i32 = -1;
 export let found: i32 = -1;
 /** bare is set when the error is a mere string with no code beside it. */
 export let bare: bool = false;
+/** text is set when the error is a string, beside is where else codes stand, or -1. */
+let text: bool = false;
+let beside: bool = false;
+let amazon: bool = false;
 /** The status that counts: the HTTP one if it is an error, else the one in the body. */
 export let code: i32 = 0;
 
@@ -36,9 +40,15 @@ export function locate(doc: i32): bool {
     found = root;
   }
   if (found < 0) return false;
+  beside = found != root && jsonAt(root, besides()) >= 0;
+  amazon = headerContains(utf8("x-amzn-errortype"), utf8("exception|error"));
   // Another provider's error inside a string says more than its envelope.
   const inner = jsonAt(found, utf8("message.@json.error|message.@json|metadata.raw.@json.error|metadata.raw.@json|@json.error"));
-  if (inner >= 0) found = inner;
+  if (inner >= 0) {
+    found = inner;
+    beside = true;
+  }
+  text = jsonKind(found, utf8("")) == Kind.String;
   if (code == 0) {
     code = between(jsonInt(found, utf8("code|status|status_code")));
     if (code == 0) code = between(jsonInt(root, utf8("error.code|code|status|statusCode")));
@@ -48,11 +58,15 @@ export function locate(doc: i32): bool {
 
 function between(n: i64): i32 { return n >= 400 && n < 600 ? <i32>n : 0; }
 
+function besides(): Text {
+  return utf8("code|type|error_type|error.code|error.type|availability.code|error.availability.code|headers.:exception-type");
+}
+
 /** says searches the codes and types of an error: the words that programs read. */
 export function says(words: Text): bool {
-  return jsonContains(found, utf8("code|type|status|reason|error_type|details.*.reason|innererror.code|metadata.error_type|metadata.limit_source"), words) ||
-    jsonContains(root, utf8("code|type|error_type|error.code|error.type|availability.code|error.availability.code|headers.:exception-type"), words) ||
-    headerContains(utf8("x-amzn-errortype"), words);
+  return (!text && jsonContains(found, utf8("code|type|status|reason|error_type|details.*.reason|innererror.code|metadata.error_type|metadata.limit_source|availability.code"), words)) ||
+    (beside && jsonContains(root, besides(), words)) ||
+    (amazon && headerContains(utf8("x-amzn-errortype"), words));
 }
 
 /** codeIs compares the error's code as a whole: for numbers, which stand in others. */
@@ -62,8 +76,7 @@ export function codeIs(words: Text): bool {
 
 /** tells searches the sentences of an error: the words that people read. */
 export function tells(words: Text): bool {
-  return jsonContains(found, utf8("message|Message|msg|status_msg|detail|detail.0.msg|message.detail|metadata.raw|title"), words) ||
-    (jsonKind(found, utf8("")) == Kind.String && jsonContains(found, utf8(""), words));
+  return jsonContains(found, text ? utf8("") : utf8("message|Message|msg|status_msg|detail|detail.0.msg|message.detail|metadata.raw|title"), words);
 }
 
 /** wait is what the wire tells to wait, in the corpus' order of trust, or -1. */
