@@ -20,17 +20,17 @@ import (
 func (x *exchange) admit() *problem {
 	x.shape = shapeOf(x.endpoint.Protocol())
 	if x.head.method != fasthttp.MethodPost {
-		return &problem{status: 405, code: codeWrongMethod, allow: "POST", close: x.head.contentLength != 0,
+		return &problem{status: 405, code: codeWrongMethod, allow: "POST",
 			message: fmt.Sprintf("%s is served for POST, not for %s", endpointPath(x.endpoint), x.head.method)}
 	}
 	if p := x.authenticate(); p != nil {
-		p.close = x.head.contentLength != 0
 		return p
 	}
 	raw, p := x.readBody()
 	if p != nil {
 		return p
 	}
+	x.bodyRead = true
 	body, fault := judge.Request(x.endpoint, raw)
 	if fault != nil {
 		return &problem{status: 400, code: codeBadBody, message: fault.Message}

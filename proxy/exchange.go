@@ -26,11 +26,12 @@ type exchange struct {
 	shape    protocol
 	endpoint engine.Endpoint
 
-	caller  *engine.Caller
-	body    judge.Body
-	raw     []byte // the body itself
-	request engine.Request
-	chain   engine.Chain
+	caller   *engine.Caller
+	body     judge.Body
+	raw      []byte // the body itself
+	bodyRead bool   // all of it
+	request  engine.Request
+	chain    engine.Chain
 
 	call     *engine.Call
 	channel  *engine.Channel // of the attempt that runs or ran last
@@ -161,10 +162,28 @@ func (x *exchange) respond(p *problem) {
 	if p.allow != "" {
 		r.Header.Set("Allow", p.allow)
 	}
-	if p.close {
-		x.ctx.SetConnectionClose()
-	}
 	r.SetBodyRaw(x.shape.appendError(make([]byte, 0, 256), p, x.id))
+	if p.close || x.unread() > maxDrained {
+		x.ctx.SetConnectionClose()
+		if x.unread() > 0 {
+			linger(x.ctx)
+		}
+	}
+}
+
+// maxDrained is how much of an unwanted body fasthttp reads by itself to keep the
+// connection.
+const maxDrained = 256 << 10
+
+// unread is how much of the request's body may still be on its way.
+func (x *exchange) unread() int {
+	switch {
+	case x.bodyRead || x.head.contentLength == 0:
+		return 0
+	case x.head.contentLength < 0:
+		return maxDrained + 1
+	}
+	return x.head.contentLength
 }
 
 // stamp puts the request's id on the response, under the name that each SDK reads.
@@ -192,13 +211,22 @@ func (x *exchange) recoverPanic() {
 	}
 }
 
-// crashed logs and counts a panic and lets go of everything the request holds.
+// crashed logs and counts a panic and lets go of everything the request holds. Its
+// record is closed as if the caller had gone: nobody is to blame for a defect of ours.
 func (x *exchange) crashed(r any) {
 	x.server.metrics.panics.Inc()
 	x.server.Logger.Error("request ended by a defect; please report it with this stack",
 		"request_id", x.id, "panic", r, "stack", string(debug.Stack()))
-	x.answer.close()
-	x.release()
+	defer x.release()
+	defer x.answer.close()
+	defer func() {
+		if again := recover(); again != nil {
+			x.server.Logger.Error("record left open by a defect", "request_id", x.id, "panic", again)
+		}
+	}()
+	if x.call != nil && x.call.Record().Terminal() == engine.TerminalNone {
+		x.perform(x.call.Step(x.now(), &engine.Gone{Timing: x.timing()}))
+	}
 }
 
 // release ends the watch over the caller and takes the request off the running set. It

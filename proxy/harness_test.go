@@ -178,16 +178,19 @@ type setup struct {
 	settings  proxy.Settings
 	policy    policyFunc
 	basePath  string
+	observer  proxy.Observer
 }
 
 type gateway struct {
-	addr   string
-	server *proxy.Server
-	ledger *ledger
-	logs   *lockedBuffer
+	addr     string
+	server   *proxy.Server
+	ledger   *ledger
+	logs     *lockedBuffer
+	registry *prometheus.Registry
 }
 
-func (s setup) start(t testing.TB) *gateway {
+// parts are the snapshot that the setup describes.
+func (s setup) parts(t testing.TB) proxy.Parts {
 	t.Helper()
 	if s.limits == (engine.Limits{}) {
 		s.limits = engine.Limits{Connect: 5 * time.Second, Headers: 20 * time.Second, Gate: 20 * time.Second, Idle: 20 * time.Second}
@@ -225,14 +228,17 @@ func (s setup) start(t testing.TB) *gateway {
 	if s.policy == nil {
 		s.policy = plainPolicy
 	}
-	g := &gateway{ledger: &ledger{closed: make(chan string, 50)}, logs: &lockedBuffer{}}
+	return proxy.Parts{Catalog: catalog, Policy: s.policy, Classifiers: map[string]engine.Classifier{"c": plainClassifier{}}}
+}
+
+func (s setup) start(t testing.TB) *gateway {
+	t.Helper()
+	g := &gateway{ledger: &ledger{closed: make(chan string, 50)}, logs: &lockedBuffer{}, registry: prometheus.NewRegistry()}
 	client := upstream.New(upstream.Options{MaxIdle: 64, IdleFor: time.Minute})
-	server, err := proxy.New(s.settings,
-		proxy.Parts{Catalog: catalog, Policy: s.policy, Classifiers: map[string]engine.Classifier{"c": plainClassifier{}}},
-		proxy.Around{
-			Standing: engine.NewStanding(), Ledger: g.ledger, Client: client, Rand: chance{},
-			Logger: slog.New(slog.NewTextHandler(g.logs, nil)), Registry: prometheus.NewRegistry(),
-		})
+	server, err := proxy.New(s.settings, s.parts(t), proxy.Around{
+		Standing: engine.NewStanding(), Ledger: g.ledger, Client: client, Rand: chance{},
+		Logger: slog.New(slog.NewTextHandler(g.logs, nil)), Registry: g.registry, Observer: s.observer,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

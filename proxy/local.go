@@ -12,12 +12,12 @@ import (
 // doesn't serve.
 func (x *exchange) serveOther(where place) {
 	if where == placeNone {
-		x.refuse(&problem{status: 404, code: codeUnknownPath, close: x.head.contentLength != 0,
+		x.refuse(&problem{status: 404, code: codeUnknownPath,
 			message: "this path is not served; served are " + served})
 		return
 	}
 	if m := x.head.method; m != fasthttp.MethodGet && m != fasthttp.MethodHead {
-		x.refuse(&problem{status: 405, code: codeWrongMethod, allow: "GET, HEAD", close: x.head.contentLength != 0,
+		x.refuse(&problem{status: 405, code: codeWrongMethod, allow: "GET, HEAD",
 			message: "this path is served for GET, not for " + m})
 		return
 	}

@@ -1,7 +1,10 @@
 package proxy_test
 
 import (
+	"fmt"
+	"net"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -90,6 +93,9 @@ func TestPanicInAStreamEndsIt(t *testing.T) {
 	if !strings.Contains(g.logs.String(), "a defect") {
 		t.Error("the defect isn't in the log")
 	}
+	if rec := g.ledger.next(t); !strings.HasSuffix(rec, "| ch1 partial after_output") {
+		t.Errorf("record %q", rec)
+	}
 	// The server goes on.
 	if got := g.post(t, "/v1/chat/completions", strings.Replace(wholeRequest, model, "gpt-9", 1)); got.status != 404 {
 		t.Errorf("got %d", got.status)
@@ -117,5 +123,91 @@ func TestOldHTTP(t *testing.T) {
 	got := g.raw(t, strings.Replace(rawPost("/v1/chat/completions", streamRequest), "HTTP/1.1", "HTTP/1.0", 1))
 	if !strings.Contains(got, textFrame) || !strings.Contains(got, doneFrame) {
 		t.Errorf("got %q", got)
+	}
+}
+
+func TestSwapLeavesRunningRequestsAlone(t *testing.T) {
+	t.Parallel()
+	reached, release := make(chan struct{}, 1), make(chan struct{})
+	slow := newProvider(t, func(c net.Conn, n int) bool {
+		reached <- struct{}{}
+		<-release
+		return answer(503, "application/json", `{}`)(c, n)
+	})
+	old := newProvider(t, answer(200, "application/json", wholeAnswer))
+	renewed := newProvider(t, answer(200, "application/json", strings.Replace(wholeAnswer, "Hello", "New", 1)))
+	g := setup{providers: []*provider{slow, old}}.start(t)
+	first := make(chan response, 1)
+	go func() { first <- g.post(t, "/v1/chat/completions", wholeRequest) }()
+	await(t, "the upstream call", reached)
+	if err := g.server.Swap(setup{providers: []*provider{renewed}}.parts(t)); err != nil {
+		t.Fatal(err)
+	}
+	if got := g.post(t, "/v1/chat/completions", wholeRequest); !strings.Contains(got.body, "New") {
+		t.Errorf("after the swap: %d %q", got.status, got.body)
+	}
+	close(release)
+	if got := <-first; got.body != wholeAnswer || len(old.requests()) != 1 {
+		t.Errorf("the running request got %d %q", got.status, got.body)
+	}
+}
+
+type observer struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (o *observer) Observe(r *engine.Record) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	last := r.Attempts()[len(r.Attempts())-1]
+	o.lines = append(o.lines, fmt.Sprintf("%s failed=%v %s", last.Channel(), last.Failed(), r.Terminal()))
+}
+
+func TestObserverSeesEachStep(t *testing.T) {
+	t.Parallel()
+	bad, good := newProvider(t, answer(503, "application/json", `{}`)), newProvider(t, answer(200, "application/json", wholeAnswer))
+	o := &observer{}
+	g := setup{providers: []*provider{bad, good}, observer: o}.start(t)
+	g.post(t, "/v1/chat/completions", wholeRequest)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	want := []string{"ch1 failed=false ", "ch1 failed=true ", "ch2 failed=false ", "ch2 failed=false ", "ch2 failed=false success"}
+	if diff := cmp.Diff(want, o.lines); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	bad, good := newProvider(t, answer(503, "application/json", `{}`)), newProvider(t, answer(200, "application/json", wholeAnswer))
+	g := setup{providers: []*provider{bad, good}}.start(t)
+	g.post(t, "/v1/chat/completions", wholeRequest)
+	g.post(t, "/v1/messages", `{"model":"gpt-9"}`)
+	families, err := g.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			var labels []string
+			for _, l := range m.GetLabel() {
+				labels = append(labels, l.GetName()+"="+l.GetValue())
+			}
+			got[f.GetName()+"{"+strings.Join(labels, ",")+"}"] = m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
+		}
+	}
+	want := map[string]float64{
+		"fourgate_requests_total{caller=anonymous,endpoint=openai.chat,group=g,terminal=success}":                1,
+		"fourgate_request_duration_seconds{endpoint=openai.chat,group=g}":                                        1,
+		"fourgate_attempts_total{action=first,channel=ch1,class=provider_transient,group=g,phase=before_output}": 1,
+		"fourgate_attempts_total{action=fallback,channel=ch2,class=ok,group=g,phase=after_output}":               1,
+		"fourgate_decisions_total{action=fallback,gate=none}":                                                    1,
+		"fourgate_refusals_total{code=model_not_found,endpoint=anthropic.messages}":                              1,
+		"fourgate_panics_total{}": 0,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -109,6 +109,21 @@ func TestExpectContinueIsRefusedBeforeTheBody(t *testing.T) {
 	}
 }
 
+// A client that is still sending gets its answer all the same.
+func TestRefusedUploadGetsItsAnswer(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t, answer(200, "application/json", wholeAnswer))
+	g := setup{providers: []*provider{p}, callers: true, settings: proxy.Settings{MaxBody: 1 << 20}}.start(t)
+	large := strings.Repeat("x", 20<<20)
+	for header, want := range map[string]int{"Authorization: Bearer " + callerKey: 413, "Authorization: Bearer wrong": 401} {
+		for range 5 {
+			if got := g.post(t, "/v1/chat/completions", large, header); got.status != want {
+				t.Errorf("got %d %q, want %d", got.status, got.body, want)
+			}
+		}
+	}
+}
+
 func TestLargeHead(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t, answer(200, "application/json", wholeAnswer))

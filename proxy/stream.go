@@ -61,7 +61,6 @@ func (r *relay) WriteTo(w io.Writer) (written int64, err error) {
 	for {
 		b, err := r.next()
 		if len(b) > 0 {
-			r.armWrite()
 			n, err := w.Write(b)
 			written += int64(n)
 			if err != nil {
@@ -125,6 +124,7 @@ func (r *relay) next() (b []byte, err error) {
 			b, err = nil, errDefect
 		}
 	}()
+	r.armWrite()
 	a := &x.answer
 	if !r.begun {
 		r.begun = true
@@ -237,16 +237,15 @@ func (r *relay) end(ended *engine.Ended) engine.Reply {
 	panic(fmt.Sprintf("BUG: a committed call goes on with %T", ins))
 }
 
-// armWrite gives the caller twice the idle limit to take the next bytes, so that one
-// that has stopped reading doesn't hold an upstream's stream for ever. Moving the
-// deadline is worth it only now and then.
+// armWrite keeps a caller that has stopped reading from holding an upstream's stream for
+// ever. Moving the deadline is worth it only now and then.
 func (r *relay) armWrite() {
 	if r.idle <= 0 {
 		return
 	}
 	if now := time.Now(); now.Sub(r.armed) > r.idle/2 {
 		r.armed = now
-		_ = r.conn.SetWriteDeadline(now.Add(2 * r.idle))
+		_ = r.conn.SetWriteDeadline(now.Add(slowReaders * r.idle))
 	}
 }
 

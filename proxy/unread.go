@@ -1,12 +1,16 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/valyala/fasthttp"
 )
@@ -32,6 +36,39 @@ func (s *Server) refuseUnread(ctx *fasthttp.RequestCtx, err error) {
 		p = &problem{status: 408, code: codeRequestBroken, close: true, message: "the request did not arrive in time"}
 	}
 	x.refuse(p)
+}
+
+// A closed connection with bytes unread is reset, and a client that is still sending
+// may lose the answer that it was sent. So the connection of a refused upload lingers:
+// its writing side is closed, and what still comes is thrown away, up to these bounds.
+const (
+	lingerFor   = 2 * time.Second
+	lingerBytes = 64 << 20
+)
+
+// linger takes the connection over from fasthttp, which closes at once whatever it
+// answers itself, and sends the response that is ready.
+func linger(ctx *fasthttp.RequestCtx) {
+	var response bytes.Buffer
+	if _, err := ctx.Response.WriteTo(&response); err != nil {
+		return
+	}
+	ctx.HijackSetNoResponse(true)
+	ctx.Hijack(func(c net.Conn) {
+		under := c
+		if h, ok := c.(interface{ UnsafeConn() net.Conn }); ok {
+			under = h.UnsafeConn()
+		}
+		if under.SetDeadline(time.Now().Add(lingerFor)) != nil {
+			return
+		}
+		if _, err := under.Write(response.Bytes()); err != nil {
+			return
+		}
+		if half, ok := under.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+			_, _ = io.CopyN(io.Discard, c, lingerBytes)
+		}
+	})
 }
 
 // brokenTarget finds the target of a request whose head fasthttp could not read. It has
