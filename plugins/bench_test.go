@@ -20,19 +20,6 @@ var shortErrors = map[string]engine.Evidence{
 	"generic":   jsonError(503, `{"error":{"code":"service_unavailable","message":"The upstream of this gateway has answered with an error that it did not explain any further, and the gateway passes that on. The request can be sent again, or the support can be asked about it with the identifier that stands in the headers of this answer.","type":"server_error"}}`),
 }
 
-func jsonError(status int, body string) engine.Evidence {
-	return engine.Evidence{
-		Transport: engine.TransportHTTP, Status: status, Phase: engine.BeforeOutput,
-		Contract: engine.Contract{Model: "gpt-4o-2024-08-06", Endpoint: engine.OpenAIChat},
-		Headers: engine.Headers{
-			{Name: "content-type", Value: "application/json"},
-			{Name: "date", Value: "Tue, 31 Mar 2026 22:00:00 GMT"},
-			{Name: "x-request-id", Value: "req_EXAMPLE"},
-		},
-		Body: []byte(body),
-	}
-}
-
 // reportCPU adds the processor time of the whole process per classification, garbage
 // collection and helper goroutines included: wall time says little on a shared machine.
 func reportCPU(b *testing.B, run func()) {

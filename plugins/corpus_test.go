@@ -54,6 +54,20 @@ func builtins(t testing.TB, host *plugins.Host) map[string]engine.Classifier {
 	return all
 }
 
+// jsonError is a failed OpenAI chat request with a JSON body.
+func jsonError(status int, body string) engine.Evidence {
+	return engine.Evidence{
+		Transport: engine.TransportHTTP, Status: status, Phase: engine.BeforeOutput,
+		Contract: engine.Contract{Model: "gpt-4o-2024-08-06", Endpoint: engine.OpenAIChat},
+		Headers: engine.Headers{
+			{Name: "content-type", Value: "application/json"},
+			{Name: "date", Value: "Tue, 31 Mar 2026 22:00:00 GMT"},
+			{Name: "x-request-id", Value: "req_EXAMPLE"},
+		},
+		Body: []byte(body),
+	}
+}
+
 type tally struct{ cases, class, scope, waits, wait int }
 
 func (a *tally) add(w plugins.Expectation, s plugins.Score) {
