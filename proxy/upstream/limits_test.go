@@ -112,6 +112,8 @@ func TestPhaseLimits(t *testing.T) {
 	}
 	limits := engine.Limits{Connect: time.Second, Headers: time.Minute}
 	f("handshake", "https://upstream.invalid", limits, time.Hour, time.Second, engine.NetTLSTimeout, engine.OpTLS)
+	own := engine.Limits{Connect: time.Hour, TLS: 2 * time.Second, Headers: time.Hour}
+	f("handshake with a limit of its own", "https://upstream.invalid", own, time.Hour, 2*time.Second, engine.NetTLSTimeout, engine.OpTLS)
 	f("deadline in the handshake", "https://upstream.invalid", limits, time.Millisecond, time.Millisecond, engine.NetDeadlineExceeded, engine.OpTLS)
 	f("headers", "http://upstream.invalid", limits, time.Hour, time.Minute, engine.NetHeaderTimeout, engine.OpReadHeaders)
 	f("deadline before headers", "http://upstream.invalid", limits, time.Second, time.Second, engine.NetDeadlineExceeded, engine.OpReadHeaders)
