@@ -24,6 +24,11 @@ func answering(tb testing.TB, answer string) string {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	return answeringOn(tb, l, answer)
+}
+
+// answeringOn answers on a listener, which it closes, and returns its address.
+func answeringOn(tb testing.TB, l net.Listener, answer string) string {
 	tb.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {
@@ -90,6 +95,49 @@ func cpu(b *testing.B) func() {
 	return func() { b.ReportMetric(float64(used()-start)/float64(b.N), "cpu-ns/op") }
 }
 
+// benchCall makes one call and reads its answer.
+func benchCall(b *testing.B, c *Client, t *Target, limits engine.Limits, buf []byte) {
+	a := c.Start(t, benchRequest(), limits, time.Now().Add(time.Minute))
+	if err := a.Open(); err != nil {
+		b.Fatal(err)
+	}
+	for {
+		_, err := a.Read(buf)
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	a.Close()
+}
+
+// fastCall is the same call by the client that the benchmarks compare with.
+func fastCall(b *testing.B, c *fasthttp.HostClient, base string, req *fasthttp.Request, resp *fasthttp.Response, buf []byte) {
+	req.Reset()
+	req.Header.SetMethod("POST")
+	req.SetRequestURI(base + "/v1/chat/completions")
+	req.Header.SetContentType("application/json")
+	req.Header.Set("Authorization", "Bearer sk-0123456789")
+	req.Header.Set("X-Request-Id", "0123456789")
+	req.SetBodyRaw(benchBody)
+	if err := c.Do(req, resp); err != nil {
+		b.Fatal(err)
+	}
+	for {
+		_, err := resp.BodyStream().Read(buf)
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	_ = resp.CloseBodyStream()
+	resp.Reset()
+}
+
 func compare(b *testing.B, answer string) {
 	b.Run("upstream", func(b *testing.B) {
 		c := New(Options{MaxIdle: 4, IdleFor: time.Minute})
@@ -103,20 +151,7 @@ func compare(b *testing.B, answer string) {
 		b.ReportAllocs()
 		report := cpu(b)
 		for b.Loop() {
-			a := c.Start(t, benchRequest(), limits, time.Now().Add(time.Minute))
-			if err := a.Open(); err != nil {
-				b.Fatal(err)
-			}
-			for {
-				_, err := a.Read(buf)
-				if err == io.EOF {
-					break
-				}
-				if err != nil {
-					b.Fatal(err)
-				}
-			}
-			a.Close()
+			benchCall(b, c, t, limits, buf)
 		}
 		report()
 	})
@@ -130,27 +165,7 @@ func compare(b *testing.B, answer string) {
 		b.ReportAllocs()
 		report := cpu(b)
 		for b.Loop() {
-			req.Reset()
-			req.Header.SetMethod("POST")
-			req.SetRequestURI("http://" + addr + "/v1/chat/completions")
-			req.Header.SetContentType("application/json")
-			req.Header.Set("Authorization", "Bearer sk-0123456789")
-			req.Header.Set("X-Request-Id", "0123456789")
-			req.SetBodyRaw(benchBody)
-			if err := c.Do(&req, &resp); err != nil {
-				b.Fatal(err)
-			}
-			for {
-				_, err := resp.BodyStream().Read(buf)
-				if err == io.EOF {
-					break
-				}
-				if err != nil {
-					b.Fatal(err)
-				}
-			}
-			_ = resp.CloseBodyStream()
-			resp.Reset()
+			fastCall(b, c, "http://"+addr, &req, &resp, buf)
 		}
 		report()
 	})
