@@ -36,9 +36,9 @@ func (x *exchange) perform(ins engine.Instruction) engine.Instruction {
 		case *engine.Send:
 			ins = x.step(x.send(in))
 		case *engine.Classify:
-			ins = x.step(x.classify(in))
+			ins = x.step(x.unlessGone(x.classify(in)))
 		case *engine.Ask:
-			ins = x.step(x.ask(in))
+			ins = x.step(x.unlessGone(x.ask(in)))
 		case *engine.WaitUntil:
 			ins = x.step(x.wait(in))
 		case *engine.Relay:
@@ -79,6 +79,16 @@ func (x *exchange) classify(in *engine.Classify) engine.Event {
 func (x *exchange) ask(in *engine.Ask) engine.Event {
 	x.events.decided = engine.Decided{Attempt: in.Attempt, Decision: x.snapshot.Policy.Decide(in.Question)}
 	return &x.events.decided
+}
+
+// unlessGone gives ev, or the news that the request is to end, so that no attempt is
+// opened for nobody. A committed answer ends as it would have.
+func (x *exchange) unlessGone(ev engine.Event) engine.Event {
+	if x.stream.x != nil || x.leaving.why() == staying {
+		return ev
+	}
+	x.events.gone = engine.Gone{}
+	return &x.events.gone
 }
 
 // wait sleeps until the time has come or the request is to end.

@@ -149,6 +149,7 @@ func TestCutAfterOutputIsOneErrorEvent(t *testing.T) {
 	}{
 		{"openai", "/v1/chat/completions", textFrame, cutStream(textFrame), `data: {"error":{"message":"`},
 		{"openai, clean end without end mark", "/v1/chat/completions", textFrame, stream(textFrame), `data: {"error":{"message":"`},
+		{"openai, cut after a finish reason", "/v1/chat/completions", textFrame + stopFrame, cutStream(textFrame, stopFrame), `data: {"error":{"message":"`},
 		{"openai, within a frame", "/v1/chat/completions", textFrame + `data: {"id`, cutStream(textFrame, `data: {"id`), "\n\n" + `data: {"error":{"message":"`},
 		{"anthropic", "/v1/messages", claudeStart() + claudeText(), cutStream(claudeStart(), claudeText()), "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"api_error\""},
 	} {
@@ -179,6 +180,25 @@ func TestCutAfterOutputIsOneErrorEvent(t *testing.T) {
 				t.Errorf("%d attempts", n)
 			}
 		})
+	}
+}
+
+func TestStreamIsWholeWithoutMore(t *testing.T) {
+	t.Parallel()
+	for name, first := range map[string]script{
+		"a finish reason and an orderly end":         stream(textFrame, stopFrame),
+		"a cut behind the end mark":                  cutStream(textFrame, stopFrame, doneFrame),
+		"a connection that stays open after the end": hang(streamHead + chunk(textFrame) + chunk(stopFrame) + chunk(doneFrame)),
+	} {
+		p := newProvider(t, first)
+		g := setup{providers: []*provider{p}}.start(t)
+		got := g.post(t, "/v1/chat/completions", streamRequest)
+		if got.err != nil || strings.Contains(got.body, "error") || !strings.HasPrefix(got.body, textFrame+stopFrame) {
+			t.Errorf("%s: %v, %q", name, got.err, got.body)
+		}
+		if rec := g.ledger.next(t); rec != "success 200 | ch1" {
+			t.Errorf("%s: record %q", name, rec)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -18,7 +19,8 @@ type relay struct {
 	attempt int
 	begun   bool
 	over    bool
-	graced  bool  // the end mark was seen and the time for the rest is running
+	marked  bool // the protocol's own end mark was seen
+	sent    int64
 	failed  error // ends the transfer without its last chunk
 	tail    []byte
 	conn    net.Conn // the caller's
@@ -90,11 +92,13 @@ func (r *relay) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Close is called once the body was written or can't be. What has not ended then is a
+// Close is called once the body was written or can't be. What has not ended then has a
 // caller that no longer takes bytes.
 func (r *relay) Close() error {
 	if !r.over {
-		r.end(&engine.Ended{CallerGone: true})
+		// A body of a known length is written without a look at its end.
+		a := &r.x.answer
+		r.end(&engine.Ended{CallerGone: a.kind != answerUnread || r.sent != a.attempt.ContentLength()})
 	}
 	if half, ok := r.conn.(interface{ CloseRead() error }); ok && r.x.server.draining.Load() {
 		// The head went out before the drain began and promised another request; none
@@ -134,12 +138,9 @@ func (r *relay) next() (b []byte, err error) {
 			b = a.first
 		}
 		if len(b) > 0 {
+			r.passed(b)
 			return b, nil
 		}
-	}
-	if a.gate != nil && a.gate.Complete() && !r.graced {
-		r.graced = true
-		a.attempt.Bound(time.Now().Add(doneGrace))
 	}
 	n, err := a.attempt.Read(a.buffer[:])
 	if n == 0 {
@@ -149,7 +150,21 @@ func (r *relay) next() (b []byte, err error) {
 	if a.gate != nil {
 		a.gate.Pass(b)
 	}
+	r.passed(b)
 	return b, nil
+}
+
+// passed looks at bytes that go to the caller for the end mark. A finish reason ends one
+// choice of several, and usage may follow it; after the mark nothing does.
+func (r *relay) passed(b []byte) {
+	r.sent += int64(len(b))
+	a := &r.x.answer
+	if r.marked || a.gate == nil || !a.gate.Complete() {
+		return
+	}
+	if r.marked = bytes.Contains(b, []byte("[DONE]")) || bytes.Contains(b, []byte("message_stop")); r.marked {
+		a.attempt.Bound(time.Now().Add(doneGrace))
+	}
 }
 
 var (
@@ -163,20 +178,17 @@ var (
 func (r *relay) finish(err error) ([]byte, error) {
 	x := r.x
 	a := &x.answer
-	if why := x.leaving.why(); why == callerGone {
+	eof := errors.Is(err, io.EOF)
+	ended := &engine.Ended{}
+	switch {
+	case a.gate == nil && eof, a.gate != nil && a.gate.Complete() && !a.gate.Errored() && (eof || r.marked):
+		// All of it has come, whatever the connections did after it.
+	case x.leaving.why() == callerGone:
 		r.end(&engine.Ended{CallerGone: true})
 		r.failed = errCallerGone
 		return nil, r.failed
-	}
-	ended := &engine.Ended{}
-	eof := errors.Is(err, io.EOF)
-	switch {
 	case a.gate == nil:
-		if !eof {
-			ended.Broken = r.broken(engine.TransportHTTP, err)
-		}
-	case a.gate.Complete() && !a.gate.Errored():
-		// All of it has come, whatever the connection did after it.
+		ended.Broken = r.broken(engine.TransportHTTP, err)
 	default:
 		ended.Broken = r.broken(engine.TransportSSE, err)
 	}
