@@ -157,7 +157,7 @@ func (x *exchange) route() *problem {
 		Arrived:   x.arrived,
 		TimeLimit: timeLimit(x.head.serverTimeout, x.head.sdkTimeout),
 	}
-	chain, refusal := x.snapshot.Catalog.Route(x.now(), x.server.Standing, x.caller, x.request.Contract, x.server.Rand)
+	chain, refusal := x.snapshot.Catalog.Route(x.now(), x.server.around.Standing, x.caller, x.request.Contract, x.server.around.Rand)
 	if refusal != nil {
 		return refused(refusal)
 	}

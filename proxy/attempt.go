@@ -24,7 +24,7 @@ const (
 // send makes one upstream call and holds its answer back until it is decided whether
 // it is one.
 func (x *exchange) send(in *engine.Send) engine.Event {
-	x.server.Ledger.Opened(x.call.Record())
+	x.server.around.Ledger.Opened(x.call.Record())
 	x.answer.close()
 	x.answer = answer{}
 	x.channel, x.attempts = in.Channel, in.Attempt
@@ -35,7 +35,7 @@ func (x *exchange) send(in *engine.Send) engine.Event {
 		limits = engine.Limits{Idle: limits.Idle}
 	}
 	x.address(in, p)
-	a := x.server.Client.Start(p.target, &x.upreq, limits, in.Deadline)
+	a := x.server.around.Client.Start(p.target, &x.upreq, limits, in.Deadline)
 	x.answer.attempt = a
 	if !x.leaving.attach(a) {
 		return x.gone(engine.BeforeHeaders, true)

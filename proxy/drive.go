@@ -14,7 +14,7 @@ func (x *exchange) drive() {
 		x.conn = conn
 		conn.Arm(x.callerGone)
 	}
-	call, ins := engine.Begin(x.now(), &x.request, x.chain, x.server.Standing, x.server.Rand)
+	call, ins := engine.Begin(x.now(), &x.request, x.chain, x.server.around.Standing, x.server.around.Rand)
 	x.call = call
 	x.server.running.add(x)
 	switch ins := x.perform(ins).(type) {
@@ -57,8 +57,8 @@ func (x *exchange) perform(ins engine.Instruction) engine.Instruction {
 // step tells the call what happened.
 func (x *exchange) step(ev engine.Event) engine.Instruction {
 	ins := x.call.Step(x.now(), ev)
-	if x.server.Observer != nil {
-		x.server.Observer.Observe(x.call.Record())
+	if x.server.around.Observer != nil {
+		x.server.around.Observer.Observe(x.call.Record())
 	}
 	return ins
 }
@@ -107,7 +107,7 @@ func (x *exchange) wait(in *engine.WaitUntil) engine.Event {
 // finish closes the record, counts, and lets go of everything but the answer.
 func (x *exchange) finish() {
 	record := x.call.Record()
-	x.server.Ledger.Closed(record)
+	x.server.around.Ledger.Closed(record)
 	x.server.metrics.finished(record)
 	x.answer.close()
 	x.release()

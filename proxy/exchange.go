@@ -63,7 +63,7 @@ type events struct {
 // begin takes an exchange for a request.
 func (s *Server) begin(ctx *fasthttp.RequestCtx) *exchange {
 	x := s.exchanges.Get().(*exchange)
-	x.server, x.snapshot, x.ctx, x.arrived = s, s.snapshot.Load(), ctx, s.Clock()
+	x.server, x.snapshot, x.ctx, x.arrived = s, s.snapshot.Load(), ctx, s.around.Clock()
 	x.shape = openAIShape{}
 	return x
 }
@@ -99,7 +99,7 @@ type exchangeMemory struct {
 	text []byte // a head
 }
 
-func (x *exchange) now() time.Time { return x.server.Clock() }
+func (x *exchange) now() time.Time { return x.server.around.Clock() }
 
 // frame checks the request's head and gives the request its id.
 func (x *exchange) frame() *problem {
@@ -112,7 +112,7 @@ func (x *exchange) frame() *problem {
 	target, raw = target[:len(h.RequestURI())], target[len(h.RequestURI()):]
 	fault := x.head.read(known(h.Method()), target, known(h.Protocol()), raw)
 	if x.id = x.head.requestID; x.id == "" {
-		x.id = newID(x.arrived, x.server.Rand)
+		x.id = newID(x.arrived, x.server.around.Rand)
 	}
 	x.shape = shapeOf(protocolOf(x.head.target))
 	if fault != "" {
@@ -215,13 +215,13 @@ func (x *exchange) recoverPanic() {
 // record is closed as if the caller had gone: nobody is to blame for a defect of ours.
 func (x *exchange) crashed(r any) {
 	x.server.metrics.panics.Inc()
-	x.server.Logger.Error("request ended by a defect; please report it with this stack",
+	x.server.around.Logger.Error("request ended by a defect; please report it with this stack",
 		"request_id", x.id, "panic", r, "stack", string(debug.Stack()))
 	defer x.release()
 	defer x.answer.close()
 	defer func() {
 		if again := recover(); again != nil {
-			x.server.Logger.Error("record left open by a defect", "request_id", x.id, "panic", again)
+			x.server.around.Logger.Error("record left open by a defect", "request_id", x.id, "panic", again)
 		}
 	}()
 	if x.call != nil && x.call.Record().Terminal() == engine.TerminalNone {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/fourgate-dev/fourgate/engine"
 )
 
 // A caller that leaves closes the upstream's connection and starts nothing more.
@@ -79,6 +81,29 @@ func TestCallerLeavesDuringBackoff(t *testing.T) {
 	}
 	if n := len(p.requests()); n != 1 {
 		t.Errorf("%d upstream calls", n)
+	}
+}
+
+// A caller that stays but stops reading doesn't hold the upstream's stream for ever.
+func TestCallerStopsReading(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t, func(c net.Conn, _ int) bool {
+		frames := strings.Repeat(chunk(textFrame), 200)
+		_, err := io.WriteString(c, streamHead)
+		for err == nil {
+			_, err = io.WriteString(c, frames)
+		}
+		return true
+	})
+	limits := engine.Limits{Connect: 5 * time.Second, Headers: 5 * time.Second, Gate: 5 * time.Second, Idle: 100 * time.Millisecond}
+	g := setup{providers: []*provider{p}, limits: limits}.start(t)
+	caller := g.dial(t)
+	if _, err := io.WriteString(caller, rawPost("/v1/chat/completions", streamRequest)); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "closing the upstream's connection", p.left)
+	if rec := g.ledger.next(t); rec != "cancelled 200 | ch1 cancelled after_output" {
+		t.Errorf("record %q", rec)
 	}
 }
 

@@ -83,7 +83,7 @@ type Around struct {
 // Server is the proxy. Make one with [New].
 type Server struct {
 	settings Settings
-	Around
+	around   Around
 	metrics  *metrics
 	snapshot atomic.Pointer[snapshot]
 	running  running
@@ -109,7 +109,7 @@ func New(settings Settings, parts Parts, around Around) (*Server, error) {
 	if around.Clock == nil {
 		around.Clock = time.Now
 	}
-	s := &Server{settings: settings, Around: around}
+	s := &Server{settings: settings, around: around}
 	s.exchanges.New = func() any { return new(exchange) }
 	var err error
 	if s.metrics, err = newMetrics(around.Registry); err != nil {
@@ -174,7 +174,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	err := s.http.ShutdownWithContext(ctx)
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		cut := s.running.cancelAll()
-		s.Logger.Warn("drain time is over: running requests were cancelled; a longer server.drain_timeout lets them end", "requests", cut)
+		s.around.Logger.Warn("drain time is over: running requests were cancelled; a longer server.drain_timeout lets them end", "requests", cut)
 		s.awaitConnections()
 		err = nil
 	}

@@ -19,7 +19,7 @@ import (
 // body cut within its first bytes.
 func (s *Server) refuseUnread(ctx *fasthttp.RequestCtx, err error) {
 	x := s.begin(ctx)
-	x.id = newID(x.arrived, s.Rand)
+	x.id = newID(x.arrived, s.around.Rand)
 	target := brokenTarget(err)
 	_, x.endpoint = locate(target)
 	x.shape = shapeOf(protocolOf(target))
