@@ -103,12 +103,11 @@ func TestBuiltinsOnCorpus(t *testing.T) {
 }
 
 // TestBuiltinsOnOtherFailures runs failures of the same kinds that are not in the
-// corpus. They were labelled before a classifier saw them; at first sight 85 of the 88
-// classes and 76 of the scopes were right. Some rules were widened since, so now they
-// guard, too, and only fresh cases can say how well unseen failures are read.
+// corpus. Its README says what was right at first sight; the rules were widened since,
+// so now it guards, too, and only fresh cases can say how well unseen failures are read.
 func TestBuiltinsOnOtherFailures(t *testing.T) {
 	t.Parallel()
-	classifyAll(t, "testdata/corpus/others.jsonl")["all"].atLeast(t, "all", floors{class: 0.9, scope: 0.9, wait: 0.9})
+	classifyAll(t, "testdata/corpus/others.jsonl")["all"].atLeast(t, "all", floors{class: 0.97, scope: 0.97, wait: 0.97})
 }
 
 // classifyAll classifies a corpus file and counts by provider and for "all". Misses are

@@ -80,7 +80,7 @@ function page(): bool {
   if (s == 413) return be(Class.BadRequest, Scope.Request, utf8("payload_too_large"));
   if (s == 429) return beFor(Class.RateLimited, Scope.Channel, utf8("unspecified"), retryAfter());
   if (s == 408 || s == 504 || s == 524) return beFor(Class.ProviderTransient, Scope.Channel, utf8("timeout"), retryAfter());
-  if (s >= 500) {
+  if (s >= 499) {
     const full = s == 529 || (s == 503 && !contains(Failing, utf8("<html|<!doctype|upstream connect")));
     return beFor(Class.ProviderTransient, Scope.Channel, full ? utf8("overloaded") : utf8("edge_error"), retryAfter());
   }

@@ -88,14 +88,15 @@ function content(): bool {
     be(Class.BadRequest, Scope.Request, utf8("content_policy"));
 }
 
-/** tools: the model wrote a tool call that the provider could not read. */
+/** tools: the model wrote a tool call or JSON that the provider could not read. */
 function tools(): bool {
+  if (says(utf8("json_validate_failed"))) return be(Class.SchemaInvalid, Scope.Model, utf8("malformed_output"));
   return says(utf8("tool_use_failed|malformed_function_call")) &&
     be(Class.SchemaInvalid, Scope.Model, utf8("malformed_tool_call"));
 }
 
 function loading(): bool {
-  if (tells(utf8("currently loading|is loading|model is not ready")) || says(utf8("modelnotready|model_loading"))) {
+  if (tells(utf8("currently loading|is loading|is starting up|model is not ready")) || says(utf8("modelnotready|model_loading|scaling_up"))) {
     return beFor(Class.ProviderTransient, Scope.Model, utf8("model_loading"), wait());
   }
   return tells(utf8("loading model")) && be(Class.ProviderTransient, Scope.Channel, utf8("model_loading"));
@@ -106,13 +107,14 @@ function capacity(): bool {
   if (!says(utf8("overloaded|no_capacity|capacity_e|queue_exceeded|model_capacity|server_busy")) &&
       !codeIs(utf8("3040|3505|1305|1312")) &&
       !tells(utf8("overloaded|no capacity|at capacity|capacity exceeded|capacity temporarily|over capacity|high demand|high traffic|" +
-        "too busy|server busy|available model provider|no deployments available|pending requests|more system memory"))) {
+        "too busy|server busy|available model provider|no deployments available|no slot available|pending requests|more system memory"))) {
     return false;
   }
+  if (tells(utf8("rate limit exceeded:|rate limit reached for"))) return false; // a limit comes first, a word on demand after it
   let scope = Scope.Provider;
-  if (tells(utf8("no deployments|server busy|pending requests"))) scope = Scope.Channel;
+  if (tells(utf8("no deployments|no slot|server busy|pending requests"))) scope = Scope.Channel;
   else if (says(utf8("no_capacity|capacity_exhausted")) ||
-      tells(utf8("the model is|this model|for model|model is over|model requires|available model|capacity temporarily"))) scope = Scope.Model;
+      tells(utf8("model is|this model|for model|model requires|available model|capacity temporarily"))) scope = Scope.Model;
   return beFor(Class.ProviderTransient, scope, utf8("overloaded"), wait());
 }
 
@@ -133,10 +135,10 @@ function model(): bool {
       (code == 404 && tells(utf8("model:|models/|model ")))) {
     return be(Class.BadModel, Scope.Model, tells(utf8("not have access to model")) ? utf8("no_access") : utf8("not_found"));
   }
-  if (says(utf8("model_permission")) || tells(utf8("access to model|access to the model|model access is denied|model*is blocked|be verified to"))) {
+  if (says(utf8("model_permission")) || tells(utf8("access to model|access to the model|access to this model|to sample from this model|model access is denied|model*is blocked|be verified to"))) {
     return be(Class.BadModel, Scope.Model, utf8("no_access"));
   }
-  return (says(utf8("operationnotsupported")) || tells(utf8("on-demand throughput|does not work with the specified model|not a chat model"))) &&
+  return (says(utf8("operationnotsupported")) || tells(utf8("on-demand throughput|does not work with the specified model|not a chat model|not servable in"))) &&
     be(Class.BadModel, Scope.Model, utf8("not_supported"));
 }
 
