@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"slices"
 	"strings"
+	"time"
 )
 
 // builtinModules are the classifiers that are part of the program.
@@ -12,11 +13,12 @@ var builtinModules = []string{"generic", "openai", "anthropic", "gemini"}
 const builtinPrefix = "builtin:"
 
 func (d *decoder) classifier(label string, s *section) {
+	module := s.str("module", "")
 	c := Classifier{
 		Name:        label,
-		Module:      s.str("module", ""),
+		Module:      module,
 		SHA256:      s.digest("sha256"),
-		Timeout:     s.duration("timeout", defaultClassifierTimeout, minClassifierTimeout, maxClassifierTimeout),
+		Timeout:     s.duration("timeout", classifierTimeout(module), minClassifierTimeout, maxClassifierTimeout),
 		MemoryBytes: s.size("memory", defaultClassifierMemory, minClassifierMemory, maxClassifierMemory),
 	}
 	if strings.HasPrefix(label, builtinPrefix) {
@@ -52,6 +54,14 @@ func (d *decoder) classifier(label string, s *section) {
 	d.cfg.Classifiers = append(d.cfg.Classifiers, c)
 }
 
+// classifierTimeout is the default for a module.
+func classifierTimeout(module string) time.Duration {
+	if strings.HasPrefix(module, builtinPrefix) {
+		return defaultBuiltinTimeout
+	}
+	return defaultClassifierTimeout
+}
+
 // builtinNames are the builtin modules as a configuration names them.
 func builtinNames() []string {
 	names := make([]string, len(builtinModules))
@@ -82,7 +92,7 @@ func (d *decoder) checkClassifiers() {
 		if p.Classifier == defaultClassifier {
 			d.cfg.Classifiers = append(d.cfg.Classifiers, Classifier{
 				Name: defaultClassifier, Module: defaultClassifier,
-				Timeout: defaultClassifierTimeout, MemoryBytes: defaultClassifierMemory,
+				Timeout: classifierTimeout(defaultClassifier), MemoryBytes: defaultClassifierMemory,
 			})
 			break
 		}

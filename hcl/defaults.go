@@ -20,10 +20,13 @@ const (
 
 	// defaultClassifier serves a provider that names none.
 	defaultClassifier = "builtin:generic"
-	// defaultClassifierTimeout is far above what a built-in module needs, some tens of
-	// microseconds: it is time on the wall, and a busy machine must not turn a known
-	// failure into an unknown one.
+	// defaultClassifierTimeout is a thousand times what a small module needs, and short
+	// enough that one which doesn't end holds nobody else up for long.
 	defaultClassifierTimeout = 25 * time.Millisecond
+	// defaultBuiltinTimeout is for modules that are known to end. It is time on the
+	// wall: a process that is throttled, for which Linux' periods are 100 ms, must not
+	// turn a known failure into an unknown one.
+	defaultBuiltinTimeout = 250 * time.Millisecond
 	// defaultClassifierMemory, in bytes, holds a module, its stack and a 1 MiB body
 	// several times.
 	defaultClassifierMemory = 16 << 20
@@ -68,9 +71,9 @@ const (
 
 	// defaultPolicyQuery is the rule of the embedded policy.
 	defaultPolicyQuery = "data.fourgate.decision"
-	// defaultPolicyTimeout is some hundred decisions of the embedded policy: it is time
-	// on the wall, and a busy machine must not turn a fallback into an abort.
-	defaultPolicyTimeout = 50 * time.Millisecond
+	// defaultPolicyTimeout is a thousand decisions of the embedded policy. It is time on
+	// the wall, too: being throttled must not turn a fallback into an abort.
+	defaultPolicyTimeout = 250 * time.Millisecond
 
 	// defaultLedgerPath is beside the configuration.
 	defaultLedgerPath = "fourgate.db"

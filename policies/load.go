@@ -24,8 +24,8 @@ var embedded embed.FS
 
 const (
 	defaultQuery = "data.fourgate.decision"
-	// defaultTimeout is some hundred times what the default policy takes.
-	defaultTimeout = 50 * time.Millisecond
+	// defaultTimeout is some thousand times what the default policy takes.
+	defaultTimeout = 250 * time.Millisecond
 	// maxFile bounds one policy file in bytes, so that a wrong path can't fill memory.
 	maxFile = 1 << 20
 	// builtinPrefix marks the places of the default policy, which no file on disk has.
@@ -40,7 +40,7 @@ type Options struct {
 	Paths []string
 	// Query is the entry point, data.fourgate.decision if it is empty.
 	Query string
-	// Timeout bounds one evaluation; zero means 50 ms. A late one is tried once more.
+	// Timeout bounds one evaluation; zero means 250 ms. A late one is tried once more.
 	Timeout time.Duration
 	// Params are data.params and input.params. The map is copied.
 	Params map[string]any

@@ -123,8 +123,8 @@ func TestFailoverOnRealSockets(t *testing.T) {
 		{"cut after output", "cut after=3", true, 200, "a=1 b=0 c=0", "a partial/truncated after_output abort: partial"},
 		{"reset after output", "reset after=3", true, 200, "a=1 b=0 c=0", "a partial/network after_output abort: partial"},
 	} {
-		for _, protocol := range []string{"/v1/chat/completions", "/v1/messages"} {
-			t.Run(c.name+" "+protocol, func(t *testing.T) {
+		for name, protocol := range map[string]string{"chat": "/v1/chat/completions", "messages": "/v1/messages"} {
+			t.Run(c.name+" over "+name, func(t *testing.T) {
 				t.Parallel()
 				r := newRig(t, trio, "", "a", "b", "c")
 				r.script("a", c.fault)

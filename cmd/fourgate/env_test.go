@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,7 +45,13 @@ func (o *output) String() string {
 }
 
 // await returns the output once it has text in it.
-func (o *output) await(t *testing.T, text string) string {
+func (o *output) await(t testing.TB, text string) string {
+	t.Helper()
+	return o.awaitFrom(t, text, nil)
+}
+
+// awaitFrom gives up when the command that prints has ended.
+func (o *output) awaitFrom(t testing.TB, text string, ended chan int) string {
 	t.Helper()
 	limit := time.After(waitLimit)
 	for {
@@ -58,6 +63,9 @@ func (o *output) await(t *testing.T, text string) string {
 		}
 		select {
 		case <-changed:
+		case code := <-ended:
+			ended <- code
+			t.Fatalf("the command ended with %d and didn't print %q; it printed:\n%s", code, text, o)
 		case <-limit:
 			t.Fatalf("%q was not printed within %v; printed so far:\n%s", text, waitLimit, seen)
 		}
@@ -71,19 +79,14 @@ type command struct {
 	done           chan int
 }
 
-// start runs the program as its user would, with vars as its environment.
-func start(t *testing.T, vars map[string]string, args ...string) *command {
-	t.Helper()
-	return startAt(t, new(movable), vars, args...)
-}
-
 // movable is a clock that a test can put forward.
 type movable struct{ ahead atomic.Int64 }
 
 func (m *movable) now() time.Time          { return time.Now().Add(time.Duration(m.ahead.Load())) }
 func (m *movable) forward(d time.Duration) { m.ahead.Add(int64(d)) }
 
-func startAt(t *testing.T, clock *movable, vars map[string]string, args ...string) *command {
+// startAt runs the program as its user would, with vars as its environment.
+func startAt(t testing.TB, clock *movable, vars map[string]string, args ...string) *command {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	c := &command{newOutput(), newOutput(), stop, make(chan int, 1)}
@@ -95,7 +98,7 @@ func startAt(t *testing.T, clock *movable, vars map[string]string, args ...strin
 }
 
 // end stops a command that runs and returns its exit code.
-func (c *command) end(t *testing.T) int {
+func (c *command) end(t testing.TB) int {
 	t.Helper()
 	c.stop()
 	select {
@@ -109,7 +112,7 @@ func (c *command) end(t *testing.T) int {
 }
 
 // base waits for a serving command and returns the URL that it prints.
-func (c *command) base(t *testing.T) string {
+func (c *command) base(t testing.TB) string {
 	t.Helper()
 	const before = "serves on "
 	t.Cleanup(func() {
@@ -117,7 +120,7 @@ func (c *command) base(t *testing.T) string {
 			t.Logf("the proxy's log:\n%s", c.stderr)
 		}
 	})
-	text := c.stdout.await(t, before)
+	text := c.stdout.awaitFrom(t, before, c.done)
 	_, url, _ := strings.Cut(text, before)
 	url, _, _ = strings.Cut(url, "\n")
 	return url
@@ -219,15 +222,4 @@ func openHost(t *testing.T) *plugins.Host {
 	}
 	t.Cleanup(func() { _ = host.Close(context.Background()) })
 	return host
-}
-
-// freeAddress is an address that was free a moment ago.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return ln.Addr().String()
 }

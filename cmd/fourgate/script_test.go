@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"testing"
 
@@ -9,6 +10,13 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if os.Getenv(benchChildVar) != "" {
+		if err := benchChild(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	testscript.Main(m, map[string]func(){
 		"fourgate": func() { os.Exit(run(context.Background(), processEnv())) },
 	})
