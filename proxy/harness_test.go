@@ -334,13 +334,6 @@ func plainPolicy(q *engine.Question) engine.Decision {
 	return engine.Decision{Action: engine.Abort, Gates: g}
 }
 
-// retryPolicy tries the same route again.
-func retryPolicy(delay time.Duration) policyFunc {
-	return func(q *engine.Question) engine.Decision {
-		return engine.Decision{Action: engine.Retry, Gates: passAll, Delay: engine.WaitOf(delay)}
-	}
-}
-
 // plainClassifier goes by the status, or by the word overloaded.
 type plainClassifier struct{}
 
