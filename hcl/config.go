@@ -1,6 +1,7 @@
 package hcl
 
 import (
+	"crypto/tls"
 	"io/fs"
 	"os"
 	"time"
@@ -30,6 +31,8 @@ type Server struct {
 	DebugHeaders bool          // answer with X-Fourgate-Channel, -Strategy and -Attempts
 	DrainTimeout time.Duration // how long requests in flight may finish at shutdown
 	Anonymous    bool          // callers without a key are meant
+	// Certificate is shown to callers, with its chain and its key; nil means plain HTTP.
+	Certificate *tls.Certificate
 }
 
 // Classifier is one module that turns a failure into a verdict.

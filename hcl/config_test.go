@@ -52,15 +52,16 @@ func fullConfig(dir string) *Config {
 						{Name: "spare", Secret: engine.NewSecret(theSecret)},
 					},
 					Limits: engine.Limits{
-						Connect: time.Second, Headers: 20 * time.Second, Gate: 10 * time.Second, Idle: time.Minute,
+						Connect: time.Second, TLS: 3 * time.Second, Headers: 20 * time.Second, Gate: 10 * time.Second, Idle: time.Minute,
 					},
+					TLS:          engine.TLSSpec{ServerName: "api.openai.com"},
 					GateFallback: true,
 				},
 				{
 					Name: "azure_east", BaseURL: "https://east.example.com/openai", Classifier: "house", Auth: engine.AuthAPIKey,
 					Keys: []engine.KeySpec{{Name: "main", Secret: engine.NewSecret("fallback-key")}},
 					Limits: engine.Limits{
-						Connect: 5 * time.Second, Headers: 20 * time.Second, Gate: 30 * time.Second, Idle: 2 * time.Minute,
+						Connect: 5 * time.Second, TLS: 5 * time.Second, Headers: 20 * time.Second, Gate: 30 * time.Second, Idle: 2 * time.Minute,
 					},
 				},
 			},
@@ -144,14 +145,14 @@ func TestDefaults(t *testing.T) {
 			Listen: "127.0.0.1:8080", AdminListen: "", MaxBody: 32 << 20, DrainTimeout: 30 * time.Second,
 		},
 		Classifiers: []Classifier{{
-			Name: "builtin:generic", Module: "builtin:generic", Timeout: 25 * time.Millisecond, MemoryBytes: 16 << 20,
+			Name: "builtin:generic", Module: "builtin:generic", Timeout: 250 * time.Millisecond, MemoryBytes: 16 << 20,
 		}},
 		Spec: engine.Spec{
 			Providers: []engine.ProviderSpec{{
 				Name: "openai", BaseURL: "https://api.openai.com/v1", Classifier: "builtin:generic", Auth: engine.AuthBearer,
 				Keys: []engine.KeySpec{{Name: "main", Secret: engine.NewSecret(theSecret)}},
 				Limits: engine.Limits{
-					Connect: 5 * time.Second, Headers: 240 * time.Second, Gate: 30 * time.Second, Idle: 120 * time.Second,
+					Connect: 5 * time.Second, TLS: 5 * time.Second, Headers: 240 * time.Second, Gate: 30 * time.Second, Idle: 120 * time.Second,
 				},
 			}},
 			Groups: []engine.GroupSpec{{
@@ -167,7 +168,7 @@ func TestDefaults(t *testing.T) {
 			}},
 			RetryBudget: engine.RetryBudgetSpec{Ratio: 0.1, Floor: 0.1, Cap: 100},
 		},
-		Policy: Policy{Query: "data.fourgate.decision", Timeout: 50 * time.Millisecond},
+		Policy: Policy{Query: "data.fourgate.decision", Timeout: 250 * time.Millisecond},
 		Ledger: Ledger{
 			Store: "sqlite", Path: "testdata/valid/fourgate.db", Durability: "batch", Retention: 720 * time.Hour,
 		},

@@ -39,13 +39,16 @@ func (d *decoder) provider(label string, s *section) {
 		p.Keys = append(p.Keys, engine.KeySpec{Name: name, Secret: key.secret("secret")})
 	})
 	limits := s.inner("timeouts", &timeoutsShape)
+	connect := limits.duration("connect", defaultConnect, minLimit, maxDuration)
 	p.Limits = engine.Limits{
-		Connect: limits.duration("connect", defaultConnect, minLimit, maxDuration),
+		Connect: connect,
+		TLS:     limits.duration("tls", connect, minLimit, maxDuration),
 		Headers: limits.duration("headers", defaultHeaders, minLimit, maxDuration),
 		Gate:    limits.duration("gate", defaultGate, minLimit, maxDuration),
 		Idle:    limits.duration("idle", defaultIdle, minLimit, maxDuration),
 	}
 	p.GateFallback = limits.word("on_gate", "commit", onGateWords) == "fallback"
+	p.TLS = s.inner("tls", &providerTLSShape).upstreamTLS()
 	if p.Auth != engine.AuthNone && isPublicClearText(p.BaseURL) {
 		s.warn(s.placeOfAttr("base_url"), "Keys travel in clear text",
 			"Whoever is on the way to this host can read the provider's keys and the prompts. Write https.")

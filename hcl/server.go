@@ -18,6 +18,7 @@ func (d *decoder) server(s *section) {
 		DebugHeaders: s.flag("debug_headers"),
 		DrainTimeout: s.duration("drain_timeout", defaultDrainTimeout, 0, maxDrain),
 		Anonymous:    s.flag("anonymous"),
+		Certificate:  s.inner("tls", &serverTLSShape).certificate(),
 	}
 	if d.cfg.Server.Listen == "" {
 		s.failAt("listen", s.placeOfAttr("listen"), "No listen address",

@@ -34,16 +34,19 @@ var (
 		later: []string{"state", "telemetry"},
 	}
 	serverShape = shape{
-		attrs: []string{"listen", "admin_listen", "admin_token", "max_body", "debug_headers", "drain_timeout", "anonymous"},
+		attrs:  []string{"listen", "admin_listen", "admin_token", "max_body", "debug_headers", "drain_timeout", "anonymous"},
+		blocks: []blockShape{{"tls", ""}},
 	}
+	serverTLSShape  = shape{attrs: []string{"cert_file", "key_file"}}
 	classifierShape = shape{attrs: []string{"module", "sha256", "timeout", "memory"}}
 	providerShape   = shape{
 		attrs:  []string{"base_url", "classifier", "auth"},
-		blocks: []blockShape{{"key", "name"}, {"timeouts", ""}},
+		blocks: []blockShape{{"key", "name"}, {"timeouts", ""}, {"tls", ""}},
 	}
-	keyShape      = shape{attrs: []string{"secret"}}
-	timeoutsShape = shape{attrs: []string{"connect", "headers", "gate", "on_gate", "idle"}}
-	groupShape    = shape{
+	keyShape         = shape{attrs: []string{"secret"}}
+	providerTLSShape = shape{attrs: []string{"ca_file", "server_name"}}
+	timeoutsShape    = shape{attrs: []string{"connect", "tls", "headers", "gate", "on_gate", "idle"}}
+	groupShape       = shape{
 		attrs:  []string{"models", "endpoints", "strategy", "max_hops", "commit", "rpm"},
 		blocks: []blockShape{{"channel", "name"}, {"budget", ""}, {"breaker", ""}},
 		later:  []string{"health_check", "evidence", "substitution"},

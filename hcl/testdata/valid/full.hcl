@@ -25,11 +25,13 @@ provider "openai" {
   key "spare" { secret = file("secret.txt") }
   timeouts {
     connect = "1s"
+    tls     = "3s"
     headers = "20s"
     gate    = "10s"
     on_gate = "fallback"
     idle    = "60s"
   }
+  tls { server_name = "api.openai.com" }
 }
 
 provider "azure_east" {
