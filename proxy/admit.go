@@ -162,6 +162,11 @@ func (x *exchange) route() *problem {
 		return refused(refusal)
 	}
 	x.chain = chain
+	if x.head.nested {
+		// The outer gateway has a budget of its own. A second one would multiply it, so
+		// its attempt gets one of ours.
+		x.request.SDKRetry = max(x.request.SDKRetry, chain.Group().Budget().Attempts-1)
+	}
 	return nil
 }
 

@@ -75,6 +75,16 @@ func TestFallsOver(t *testing.T) {
 	}
 }
 
+func TestNestedGatewayMultipliesNothing(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t, answer(503, "application/json", `{}`))
+	g := setup{providers: []*provider{p, p, p}}.start(t)
+	g.post(t, "/v1/chat/completions", wholeRequest, "X-Fourgate-Attempt: 1")
+	if n := len(p.requests()); n != 1 {
+		t.Errorf("an attempt of an outer gateway became %d", n)
+	}
+}
+
 func TestNothingOfAnotherModelPasses(t *testing.T) {
 	t.Parallel()
 	wrong := strings.ReplaceAll(wholeAnswer, model, "gpt-3.5-turbo")

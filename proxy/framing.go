@@ -19,6 +19,7 @@ type head struct {
 	forward     []engine.Header // the allow-listed fields, canonical names
 
 	anthropicVersion bool
+	nested           bool // it is an attempt of another Fourgate
 	retryCount       string
 	serverTimeout    string
 	sdkTimeout       string
@@ -202,6 +203,10 @@ func (h *head) field(seen *framingFields, name, value string) (fault string) {
 		case strings.EqualFold(name, "anthropic-version"):
 			h.anthropicVersion = true
 			h.pass("anthropic-version", value)
+		}
+	case 18:
+		if strings.EqualFold(name, "X-Fourgate-Attempt") {
+			h.nested = true
 		}
 	case 19:
 		switch {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/fourgate-dev/fourgate/engine"
 )
@@ -136,5 +137,16 @@ func TestIDsSortByTime(t *testing.T) {
 	a, b := newID(at, half{}), newID(at.Add(time.Millisecond), half{})
 	if len(a) != 26 || a >= b || !saneID(a) {
 		t.Errorf("%s, %s", a, b)
+	}
+}
+
+func BenchmarkMetrics(b *testing.B) {
+	m, err := newMetrics(prometheus.NewRegistry())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		m.attempts.of(attemptLabels{group: "g", channel: "c", action: "first", class: "ok", phase: "after_output"}).Inc()
 	}
 }

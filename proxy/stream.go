@@ -225,6 +225,9 @@ func (r *relay) broken(over engine.Transport, err error) *engine.Evidence {
 		Transport: over, Status: x.answer.attempt.Status(), Headers: x.answer.attempt.Header(), Phase: engine.AfterOutput,
 	}
 	bodyError(ev, err)
+	if x.answer.gate != nil && x.answer.gate.Errored() {
+		ev.Frames = x.answer.gate.Frames()
+	}
 	if ev.NetKind == engine.NetNone && (x.answer.gate == nil || !x.answer.gate.Errored()) {
 		// An orderly end of the connection without the protocol's end mark.
 		ev.NetKind, ev.NetOp = engine.NetUnexpectedEOF, engine.OpReadBody
