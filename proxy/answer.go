@@ -31,14 +31,15 @@ const (
 	answerUnread            // bytes that can't be judged: encoded, or over the buffer's cap
 )
 
-// close ends the use of the upstream's connection. It may be called twice.
-func (a *answer) close() {
+// close ends the use of the upstream's connection and gives the buffer back. It may be
+// called twice.
+func (a *answer) close(from *buffers) {
 	if a.attempt != nil {
 		a.attempt.Close()
 		a.attempt = nil
 	}
 	if a.buffer != nil {
-		readBuffers.Put(a.buffer)
+		from.pool.Put(a.buffer)
 		a.buffer = nil
 	}
 }
@@ -47,9 +48,16 @@ func (a *answer) close() {
 // providers send at once, as one read is one write to the caller.
 type readBuffer [8 << 10]byte
 
-// readBuffers spares a stream its buffer. One is taken and put back by the goroutine
+// buffers spare a stream its read buffer. One is taken and put back by the goroutine
 // that owns the exchange.
-var readBuffers = sync.Pool{New: func() any { return new(readBuffer) }}
+type buffers struct{ pool sync.Pool }
+
+func (b *buffers) take() *readBuffer {
+	if buf, ok := b.pool.Get().(*readBuffer); ok {
+		return buf
+	}
+	return new(readBuffer)
+}
 
 // failedAnswer is the last failed attempt's own answer, in case that the caller gets it.
 type failedAnswer struct {

@@ -25,7 +25,7 @@ const (
 // it is one.
 func (x *exchange) send(in *engine.Send) engine.Event {
 	x.server.around.Ledger.Opened(x.call.Record())
-	x.answer.close()
+	x.answer.close(&x.server.buffers)
 	x.answer = answer{}
 	x.channel, x.attempts = in.Channel, in.Attempt
 	p := x.snapshot.providers[in.Channel.Provider()]
@@ -130,7 +130,7 @@ func (x *exchange) readWhole(in *engine.Send) engine.Event {
 // readUnread commits an answer that can't be judged at its first byte.
 func (x *exchange) readUnread(in *engine.Send) engine.Event {
 	a := &x.answer
-	a.buffer = readBuffers.Get().(*readBuffer)
+	a.buffer = x.server.buffers.take()
 	n, err := a.attempt.Read(a.buffer[:])
 	if x.leaving.why() != staying {
 		return x.gone(engine.BeforeOutput, false)
@@ -149,7 +149,7 @@ func (x *exchange) readUnread(in *engine.Send) engine.Event {
 func (x *exchange) readStream(in *engine.Send) engine.Event {
 	a := &x.answer
 	a.gate = gate.NewStream(x.endpoint, x.accepts(in))
-	a.buffer = readBuffers.Get().(*readBuffer)
+	a.buffer = x.server.buffers.take()
 	until := x.boundGate(in)
 	for {
 		n, err := a.attempt.Read(a.buffer[:])
@@ -293,14 +293,14 @@ func (x *exchange) fail(in *engine.Send, ev *engine.Evidence) engine.Event {
 		}
 	}
 	x.events.failed = engine.Failed{Attempt: in.Attempt, Evidence: ev, Timing: x.timing()}
-	x.answer.close()
+	x.answer.close(&x.server.buffers)
 	return &x.events.failed
 }
 
 // gone tells the engine that the request is to end.
 func (x *exchange) gone(phase engine.Phase, notStarted bool) engine.Event {
 	x.events.gone = engine.Gone{Phase: phase, NotStarted: notStarted, Timing: x.timing()}
-	x.answer.close()
+	x.answer.close(&x.server.buffers)
 	return &x.events.gone
 }
 

@@ -109,7 +109,7 @@ func (x *exchange) finish() {
 	record := x.call.Record()
 	x.server.around.Ledger.Closed(record)
 	x.server.metrics.finished(record)
-	x.answer.close()
+	x.answer.close(&x.server.buffers)
 	x.release()
 }
 

@@ -218,7 +218,7 @@ func (x *exchange) crashed(r any) {
 	x.server.around.Logger.Error("request ended by a defect; please report it with this stack",
 		"request_id", x.id, "panic", r, "stack", string(debug.Stack()))
 	defer x.release()
-	defer x.answer.close()
+	defer x.answer.close(&x.server.buffers)
 	defer func() {
 		if again := recover(); again != nil {
 			x.server.around.Logger.Error("record left open by a defect", "request_id", x.id, "panic", again)

@@ -93,6 +93,7 @@ type Server struct {
 	// exchanges are those of requests that were answered whole. A stream's is left to
 	// the garbage collector.
 	exchanges sync.Pool
+	buffers   buffers
 }
 
 // New makes a server that is ready to serve parts.

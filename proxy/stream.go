@@ -46,7 +46,7 @@ func (x *exchange) startStream(in *engine.Relay) {
 		length = int(n)
 	}
 	if a.buffer == nil {
-		a.buffer = readBuffers.Get().(*readBuffer)
+		a.buffer = x.server.buffers.take()
 	}
 	x.memory.read = nil // the answer may be in it
 	x.stream = relay{x: x, attempt: in.Attempt, conn: x.ctx.Conn(), idle: x.channel.Provider().Limits().Idle}
@@ -92,9 +92,19 @@ func (r *relay) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+// recoverPanic ends the transfer after a defect of ours. It is deferred.
+func (r *relay) recoverPanic(err *error) {
+	if p := recover(); p != nil {
+		r.over, r.failed = true, errDefect
+		r.x.crashed(p)
+		*err = errDefect
+	}
+}
+
 // Close is called once the body was written or can't be. What has not ended then has a
 // caller that no longer takes bytes.
-func (r *relay) Close() error {
+func (r *relay) Close() (err error) {
+	defer r.recoverPanic(&err)
 	if !r.over {
 		// A body of a known length is written without a look at its end.
 		a := &r.x.answer
@@ -121,13 +131,7 @@ func (r *relay) next() (b []byte, err error) {
 		}
 		return nil, io.EOF
 	}
-	defer func() {
-		if p := recover(); p != nil {
-			r.over, r.failed = true, errDefect
-			x.crashed(p)
-			b, err = nil, errDefect
-		}
-	}()
+	defer r.recoverPanic(&err)
 	r.armWrite()
 	a := &x.answer
 	if !r.begun {
@@ -162,8 +166,23 @@ func (r *relay) passed(b []byte) {
 	if r.marked || a.gate == nil || !a.gate.Complete() {
 		return
 	}
-	if r.marked = bytes.Contains(b, []byte("[DONE]")) || bytes.Contains(b, []byte("message_stop")); r.marked {
+	if r.marked = hasLine(b, "data: [DONE]") || hasLine(b, "data:[DONE]") || hasLine(b, "event: message_stop") || hasLine(b, "event:message_stop"); r.marked {
 		a.attempt.Bound(time.Now().Add(doneGrace))
+	}
+}
+
+// hasLine says whether a line of b begins with text. Within JSON no line can begin, so an
+// answer that quotes an end mark has none.
+func hasLine(b []byte, text string) bool {
+	for {
+		i := bytes.Index(b, []byte(text))
+		if i < 0 {
+			return false
+		}
+		if i == 0 || b[i-1] == '\n' || b[i-1] == '\r' {
+			return true
+		}
+		b = b[i+len(text):]
 	}
 }
 
