@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -39,6 +41,8 @@ type app struct {
 	store    *ledger.Store // nil without a ledger
 	registry *prometheus.Registry
 	logger   *slog.Logger
+	// certificate is shown to callers; nil without TLS. A reload may renew it.
+	certificate atomic.Pointer[tls.Certificate]
 }
 
 // chance is the process's source of random numbers; it is safe for many goroutines.
@@ -71,9 +75,14 @@ func newApp(l *loaded, now func() time.Time, logger *slog.Logger, observer proxy
 		keeper = a.store
 	}
 	a.client = upstream.New(upstream.Options{MaxIdle: maxIdleUpstream, IdleFor: idleUpstreamFor})
+	settings := proxy.Settings{MaxBody: int(l.config.Server.MaxBody), DebugHeaders: l.config.Server.DebugHeaders}
+	if c := l.config.Server.Certificate; c != nil {
+		a.certificate.Store(c)
+		settings.TLS = a.callersTLS()
+	}
 	var err error
 	a.server, err = proxy.New(
-		proxy.Settings{MaxBody: int(l.config.Server.MaxBody), DebugHeaders: l.config.Server.DebugHeaders},
+		settings,
 		l.parts,
 		proxy.Around{
 			Standing: engine.NewStanding(), Ledger: keeper, Client: a.client, Clock: now, Rand: chance{},
@@ -84,6 +93,32 @@ func newApp(l *loaded, now func() time.Time, logger *slog.Logger, observer proxy
 		return nil, errors.Join(err, a.close())
 	}
 	return a, nil
+}
+
+// callersTLS is how TLS is spoken with callers.
+func (a *app) callersTLS() *tls.Config {
+	return &tls.Config{
+		MinVersion:     tls.VersionTLS12,
+		NextProtos:     []string{"http/1.1"},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return a.certificate.Load(), nil },
+	}
+}
+
+// scheme is that of the callers' listener.
+func (a *app) scheme() string {
+	if a.certificate.Load() != nil {
+		return "https"
+	}
+	return "http"
+}
+
+// renew shows another certificate to callers from the next handshake on.
+func (a *app) renew(c *tls.Certificate) {
+	if (c == nil) != (a.certificate.Load() == nil) {
+		a.logger.Warn("server.tls comes and goes at a restart only: the listener goes on as it was")
+		return
+	}
+	a.certificate.Store(c)
 }
 
 // listen opens an address with an error that says what to do.

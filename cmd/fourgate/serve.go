@@ -55,7 +55,7 @@ func serve(ctx context.Context, e *env, path string) error {
 	for _, g := range l.config.Catalog.Groups() {
 		logger.Info("route group", "group", g.Name(), "models", g.Models(), "channels", len(g.Channels()), "strategy", g.Strategy().String())
 	}
-	fmt.Fprintf(e.stdout, "fourgate serves on http://%s\n", ln.Addr())
+	fmt.Fprintf(e.stdout, "fourgate serves on %s://%s\n", a.scheme(), ln.Addr())
 	if adminLn != nil {
 		fmt.Fprintf(e.stdout, "metrics and health on http://%s\n", adminLn.Addr())
 	}
@@ -72,9 +72,7 @@ func serve(ctx context.Context, e *env, path string) error {
 	return err
 }
 
-// reloadOnHangup swaps the configuration at each SIGHUP. A bad one is refused with its
-// diagnostics, and the running one stays; requests in flight end under the one that
-// they began with.
+// reloadOnHangup reloads at each SIGHUP.
 func (a *app) reloadOnHangup(ctx context.Context, e *env, path string, host *plugins.Host) {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
@@ -84,20 +82,28 @@ func (a *app) reloadOnHangup(ctx context.Context, e *env, path string, host *plu
 		case <-ctx.Done():
 			return
 		case <-hangup:
+			a.reload(ctx, e, path, host)
 		}
-		l, diags := load(ctx, path, e, host)
-		if err := report(e.stderr, diags, false); err != nil {
-			a.logger.Error("cannot report the diagnostics of a reload", "error", err)
-		}
-		if l == nil {
-			errs, _ := diags.Count()
-			a.logger.Error("reload refused: the running configuration stays", "errors", errs)
-			continue
-		}
-		if err := a.server.Swap(l.parts); err != nil {
-			a.logger.Error("reload refused: the running configuration stays", "error", err)
-			continue
-		}
-		a.logger.Info("reloaded; server, ledger and listen addresses change at a restart only", "config", path)
 	}
+}
+
+// reload swaps the configuration and the listener's certificate. A bad one is refused with
+// its diagnostics, and the running one stays; requests in flight end under the one that
+// they began with.
+func (a *app) reload(ctx context.Context, e *env, path string, host *plugins.Host) {
+	l, diags := load(ctx, path, e, host)
+	if err := report(e.stderr, diags, false); err != nil {
+		a.logger.Error("cannot report the diagnostics of a reload", "error", err)
+	}
+	if l == nil {
+		errs, _ := diags.Count()
+		a.logger.Error("reload refused: the running configuration stays", "errors", errs)
+		return
+	}
+	if err := a.server.Swap(l.parts); err != nil {
+		a.logger.Error("reload refused: the running configuration stays", "error", err)
+		return
+	}
+	a.renew(l.config.Server.Certificate)
+	a.logger.Info("reloaded; server, but for its certificate, ledger and listen addresses change at a restart only", "config", path)
 }
