@@ -159,7 +159,14 @@ func (x *exchange) route() *problem {
 	}
 	chain, refusal := x.snapshot.Catalog.Route(x.now(), x.server.around.Standing, x.caller, x.request.Contract, x.server.around.Rand)
 	if refusal != nil {
-		return refused(refusal)
+		p := refused(refusal)
+		if refusal.Kind == engine.RefusalNoChannel || refusal.Kind == engine.RefusalRate {
+			// What an outage turned away belongs to its evidence; a wrong key or model is
+			// noise that anybody can make.
+			x.server.around.Ledger.Closed(engine.RecordRefusal(x.now(), &x.request, refusal, p.status))
+			p.recorded = true
+		}
+		return p
 	}
 	x.chain = chain
 	if x.head.nested {

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"strconv"
@@ -292,9 +293,21 @@ func (x *exchange) fail(in *engine.Send, ev *engine.Evidence) engine.Event {
 			x.failure.body = append(x.failure.body, f...)
 		}
 	}
+	if in.Key != nil {
+		x.failure.body = withoutSecret(x.failure.body, in.Key.Secret())
+	}
 	x.events.failed = engine.Failed{Attempt: in.Attempt, Evidence: ev, Timing: x.timing()}
 	x.answer.close(&x.server.buffers)
 	return &x.events.failed
+}
+
+// withoutSecret masks a credential that an upstream quotes in its error.
+func withoutSecret(body []byte, secret engine.Secret) []byte {
+	text := []byte(secret.Reveal())
+	if len(text) == 0 || !bytes.Contains(body, text) {
+		return body
+	}
+	return bytes.ReplaceAll(body, text, []byte("***"))
 }
 
 // gone tells the engine that the request is to end.

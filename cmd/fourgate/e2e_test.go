@@ -163,6 +163,33 @@ func TestFailoverOnRealSockets(t *testing.T) {
 	}
 }
 
+// TestQuotedKeyIsMasked has an upstream that quotes our key in an error that passes on.
+func TestQuotedKeyIsMasked(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, trio, "", "a", "b", "c")
+	r.script("a", `status=400 message="bad request for `+secretOfTests+`"`)
+	got := post(t, r.base+"/v1/chat/completions", chat("model-1", false))
+	if got.status != 400 || strings.Contains(got.body, secretOfTests) || !strings.Contains(got.body, "bad request for ***") {
+		t.Errorf("got %d %s", got.status, got.body)
+	}
+}
+
+// TestOutageIsRecordedToo takes every channel away for a while: the requests that are
+// turned away without an attempt are in the ledger.
+func TestOutageIsRecordedToo(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, trio, "", "a", "b", "c")
+	for _, ch := range r.upstream {
+		r.script(ch, "status=401")
+	}
+	post(t, r.base+"/v1/chat/completions", chat("model-1", false))
+	got := post(t, r.base+"/v1/chat/completions", chat("model-1", false))
+	rec := r.record(got.header.Get("X-Request-Id"))
+	if got.status != 503 || got.header.Get("Retry-After") == "" || len(rec.Attempts()) != 0 || rec.Terminal() != engine.TerminalExhausted {
+		t.Errorf("got %d, Retry-After %q, record %s", got.status, got.header.Get("Retry-After"), rec.AppendJSON(nil))
+	}
+}
+
 // TestExhaustionIsOneClearError takes all three channels away.
 func TestExhaustionIsOneClearError(t *testing.T) {
 	t.Parallel()
