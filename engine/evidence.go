@@ -101,3 +101,6 @@ func (f Failure) Phase() Phase { return f.phase }
 
 // Completion returns what is known of the upstream's work.
 func (f Failure) Completion() Completion { return f.completion }
+
+// Fault returns what was wrong with the classifier's verdict, if anything.
+func (f Failure) Fault() string { return f.fault }

@@ -13,10 +13,11 @@ func MakeFailure(class Class, scope Scope, reason Reason, retryAfter Wait, statu
 	return Failure{class: class, scope: scope, reason: reason, retryAfter: retryAfter, status: status, phase: phase, completion: completion}
 }
 
-// failureOf makes a failure of a verdict. The engine decides itself what it knows
+// FailureOf makes a failure of a verdict. The engine decides itself what it knows
 // better than any plugin: that the caller has gone, that output had been seen, that
 // the answer named another model (corpus rules 1 and 2, and the interlock contract).
-func failureOf(v Verdict, ev *Evidence) Failure {
+// Tools that test classifiers ask it, too, so that they judge what a request would meet.
+func FailureOf(v Verdict, ev *Evidence) Failure {
 	f := Failure{
 		class: v.Class, scope: v.Scope, reason: v.Reason, status: ev.Status, phase: ev.Phase, fault: v.Fault,
 	}

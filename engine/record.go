@@ -36,6 +36,7 @@ type AttemptRecord struct {
 	phase         Phase
 	completion    Completion
 	fault         string // of the classifier
+	shape         Shape  // of an unknown failure
 	outputStarted bool
 	cancelled     bool
 	timing        Timing
@@ -142,6 +143,9 @@ func (a *AttemptRecord) Cancelled() bool { return a.cancelled }
 
 // ClassifierFault returns what was wrong with the classifier's verdict, if anything.
 func (a *AttemptRecord) ClassifierFault() string { return a.fault }
+
+// Shape returns the shape of a failure whose class is unknown, the zero shape of others.
+func (a *AttemptRecord) Shape() Shape { return a.shape }
 
 // Usage returns what the upstream said it has used.
 func (a *AttemptRecord) Usage() Usage { return a.usage }

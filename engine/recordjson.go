@@ -96,6 +96,10 @@ func (a *AttemptRecord) appendJSON(b []byte) []byte {
 		b = append(b, `,"classifier_fault":`...)
 		b = appendString(b, a.fault)
 	}
+	if a.shape != (Shape{}) {
+		b = append(b, `,"shape":`...)
+		b = append(b, a.shape.text...)
+	}
 	b = a.timing.appendJSON(append(b, `,"timing_ms":`...))
 	b = append(b, `,"usage":`...)
 	b = a.usage.appendJSON(b)
@@ -271,7 +275,9 @@ type attemptForm struct {
 	OutputStarted bool   `json:"output_started"`
 	Cancelled     bool   `json:"cancelled"`
 	Fault         string `json:"classifier_fault"`
-	Timing        struct {
+
+	Shape  json.RawMessage `json:"shape"`
+	Timing struct {
 		Started   float64 `json:"started"`
 		Connected float64 `json:"connected"`
 		Sent      float64 `json:"sent"`
@@ -329,6 +335,9 @@ func (f *attemptForm) record() AttemptRecord {
 	a.scope, _ = ParseScope(f.Scope)
 	a.phase, _ = ParsePhase(f.Phase)
 	a.completion, _ = ParseCompletion(f.Completion)
+	if len(f.Shape) > 0 {
+		a.shape, _ = ParseShape(string(f.Shape))
+	}
 	m := f.Timing
 	a.timing = Timing{
 		fromMS(m.Started), fromMS(m.Connected), fromMS(m.Sent), fromMS(m.Headers), fromMS(m.FirstByte), fromMS(m.Committed), fromMS(m.Ended),

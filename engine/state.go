@@ -128,8 +128,11 @@ func (s *classifying) step(t *trace, now time.Time, ev Event) (state, Instructio
 
 // ask turns a verdict into a failure and puts it to the policy.
 func (p *plan) ask(t *trace, now time.Time, e engagement, ev *Evidence, v Verdict) (state, Instruction) {
-	f := failureOf(v, ev)
+	f := FailureOf(v, ev)
 	t.fail(f)
+	if f.class == ClassUnknown {
+		t.attempt().shape = ShapeOf(ev)
+	}
 	price := priceOfAttempt
 	if timedOut(ev) {
 		price = priceAfterTimeout
@@ -317,7 +320,7 @@ func (s *relaying) step(t *trace, now time.Time, ev Event) (state, Instruction) 
 		case ev.Broken != nil:
 			broken := *ev.Broken
 			broken.Phase = AfterOutput
-			f := failureOf(Verdict{}, &broken)
+			f := FailureOf(Verdict{}, &broken)
 			t.fail(f)
 			t.fillQuestion(s.engagement, f)
 			t.ask = Ask{s.seq, &t.question}
