@@ -21,6 +21,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -147,12 +148,13 @@ func prepare(tb testing.TB, nameOfA string) *secured {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	served := make(chan error, 1)
-	go func() { served <- s.sim.Serve(ln) }()
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = s.sim.Serve(ln) }) // fails if it comes after Close; others show in the test
 	tb.Cleanup(func() {
-		if err := errors.Join(s.sim.Close(), <-served); err != nil {
+		if err := s.sim.Close(); err != nil {
 			tb.Error(err)
 		}
+		serving.Wait()
 	})
 	write(tb, filepath.Join(s.dir, "ca.crt"), "CERTIFICATE", house.cert.Raw)
 	install(tb, s.dir, house.sign(tb, "proxy.test"))
