@@ -37,7 +37,7 @@ func cpuTime(b *testing.B) time.Duration {
 }
 
 // BenchmarkClassify is one classification of a 300-byte JSON error: the whole of it,
-// with a fresh instance.
+// in an instance that is used again.
 func BenchmarkClassify(b *testing.B) {
 	all := builtins(b, openHost(b))
 	for name, ev := range shortErrors {
@@ -54,10 +54,14 @@ func BenchmarkClassify(b *testing.B) {
 	}
 }
 
+func longError() engine.Evidence {
+	return jsonError(400, `{"error":{"message":"`+string(bytes.Repeat([]byte("the prompt that was sent "), 4000))+`","code":"context_length_exceeded"}}`)
+}
+
 // BenchmarkClassifyLarge is a 100 kB body whose error code stands at its very end.
 func BenchmarkClassifyLarge(b *testing.B) {
 	all := builtins(b, openHost(b))
-	ev := jsonError(400, `{"error":{"message":"`+string(bytes.Repeat([]byte("the prompt that was sent "), 4000))+`","code":"context_length_exceeded"}}`)
+	ev := longError()
 	for name, c := range all {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/tetratelabs/wazero/api"
@@ -21,13 +22,19 @@ const (
 	maxScratch = 64 << 10
 )
 
-// call is the state of one classification. One goroutine owns it.
+// call is the state of one classification. One goroutine owns it. It is the context of
+// the classification, too: the runtime gives the host functions the very context of the
+// call, and nothing else by which one call could be told from another.
 type call struct {
 	ev       *engine.Evidence
 	mem      api.Memory
 	deadline time.Time
 	now      time.Time // the response's date, read when it is first needed
 	nowRead  bool
+
+	timer   *time.Timer // closes late at the deadline
+	late    chan struct{}
+	expired atomic.Bool
 
 	docs    [maxDocs]jsonDoc
 	origins [maxDocs]int32 // the frame that a document was made from, docFailing or docInside
@@ -41,6 +48,8 @@ type call struct {
 	resolves int
 
 	asked    uint32
+	called   bool // a host function was called
+	wrote    bool // a host function may have written into the guest's memory
 	verdicts int
 	nonsense bool
 	answer   engine.Verdict
@@ -49,26 +58,45 @@ type call struct {
 // docInside marks a document that was a string in another one.
 const docInside = -2
 
-// callContext carries the state of a classification through the runtime to the host
-// functions. The runtime gives them the very context of the call, and nothing else by
-// which one call could be told from another.
-type callContext struct {
-	context.Context
-	call *call
+func newCall() *call {
+	c := &call{late: make(chan struct{})}
+	c.timer = time.AfterFunc(MaxTimeout, func() {
+		c.expired.Store(true)
+		close(c.late)
+	})
+	c.timer.Stop()
+	return c
+}
+
+// Deadline implements [context.Context].
+func (c *call) Deadline() (time.Time, bool) { return c.deadline, true }
+
+// Done implements [context.Context].
+func (c *call) Done() <-chan struct{} { return c.late }
+
+// Err implements [context.Context].
+func (c *call) Err() error {
+	if c.expired.Load() {
+		return context.DeadlineExceeded
+	}
+	return nil
 }
 
 type callKey struct{}
 
 // Value implements [context.Context].
-func (c callContext) Value(key any) any {
+func (c *call) Value(key any) any {
 	if _, ok := key.(callKey); ok {
-		return c.call
+		return c
 	}
-	return c.Context.Value(key)
+	return nil
 }
 
 func callOf(ctx context.Context) *call {
-	c, ok := ctx.Value(callKey{}).(*call)
+	if c, ok := ctx.(*call); ok {
+		return c
+	}
+	c, ok := ctx.Value(callKey{}).(*call) // while an instance is made, the context is wrapped
 	if !ok {
 		panic(abuse("a host function was called outside a classification"))
 	}
@@ -80,13 +108,20 @@ type abuse string
 
 func (a abuse) Error() string { return string(a) }
 
-func (c *call) reset(ev *engine.Evidence, deadline time.Time) {
-	c.ev, c.deadline = ev, deadline
+// reset begins a classification; its time runs from now on.
+func (c *call) reset(ev *engine.Evidence, timeout time.Duration) {
+	c.ev, c.mem, c.deadline = ev, nil, time.Now().Add(timeout)
 	c.now, c.nowRead = time.Time{}, false
 	c.used, c.verdicts, c.nonsense, c.asked = 0, 0, false, 0
+	c.called, c.wrote = false, false
 	c.scratch, c.lowers, c.resolves = c.scratch[:0], 0, 0
 	c.answer = engine.Verdict{}
+	c.timer.Reset(timeout)
 }
+
+// end stops the clock and says whether the deadline was kept. A call that missed it must
+// not be used again.
+func (c *call) end() bool { return c.timer.Stop() }
 
 // release drops every reference to the evidence, which lives only as long as the
 // request.
@@ -133,6 +168,7 @@ func (c *call) guestBuffer(ptr, size uint64) []byte {
 	if n == 0 {
 		return nil
 	}
+	c.wrote = true
 	buf, ok := c.mem.Read(p, n)
 	if !ok {
 		panic(abuse("a buffer was passed that lies outside the memory"))

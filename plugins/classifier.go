@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
-	"time"
+	"runtime"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -20,68 +20,74 @@ const (
 	faultTimeout  = "timeout"
 	faultNonsense = "nonsense"
 	faultAbsent   = "absent"
+	faultSetAside = "set_aside"
 )
 
-// classifier is a compiled module. It implements [engine.Classifier].
+// classifier is a loaded module. It implements [engine.Classifier]. When nobody holds it
+// any more, what its program has is freed: a configuration that was replaced lives as
+// long as the last request that began under it, and its modules with it.
 type classifier struct {
-	host     *Host
-	runtime  wazero.Runtime
-	compiled wazero.CompiledModule
-	timeout  time.Duration
+	program *program
+	guard   *guard
 }
 
-// Classify runs the module over ev in an instance of its own.
+// Classify runs the module over ev, in an instance that is as new.
 func (c *classifier) Classify(ev *engine.Evidence) engine.Verdict {
-	c.host.running.RLock()
-	defer c.host.running.RUnlock()
-	if c.host.closed {
+	p := c.program
+	p.host.running.RLock()
+	defer p.host.running.RUnlock()
+	defer runtime.KeepAlive(c)
+	if p.host.closed {
 		return engine.Verdict{Fault: faultAbsent}
 	}
-	state, _ := c.host.calls.Get().(*call)
-	defer func() {
-		state.release()
-		c.host.calls.Put(state)
-	}()
-	v := c.run(state, ev)
+	admitted, trial := c.guard.admit()
+	if !admitted {
+		return engine.Verdict{Fault: faultSetAside}
+	}
+	v := p.run(ev)
 	if v.Fault == faultTimeout {
 		// The limit is wall time, and a classifier needs a hundredth of it: most likely the
 		// process had no processor meanwhile. A guest that is to blame fails again.
-		v = c.run(state, ev)
+		v = p.run(ev)
+	}
+	c.guard.report(v.Fault, trial)
+	return v
+}
+
+func (p *program) run(ev *engine.Evidence) engine.Verdict {
+	state, _ := p.host.calls.Get().(*call)
+	state.reset(ev, p.timeout)
+	v, i := p.ask(state)
+	// Only after the clock was stopped in time is it sure that nobody closes the instance.
+	inTime := state.end()
+	if i != nil {
+		if inTime && v.Fault == "" {
+			p.give(i, state.wrote)
+		} else {
+			i.close()
+		}
+	}
+	state.release()
+	if inTime {
+		p.host.calls.Put(state)
 	}
 	return v
 }
 
-func (c *classifier) run(state *call, ev *engine.Evidence) engine.Verdict {
-	ctx, cancel := c.begin(state, ev, c.timeout)
-	defer cancel()
-
-	instance, err := c.instantiate(ctx)
+// ask runs the guest once. It returns the instance, too, if there was one.
+func (p *program) ask(state *call) (engine.Verdict, *instance) {
+	i, err := p.take(state)
 	if err != nil {
-		return engine.Verdict{Fault: faultOf(err)}
+		return engine.Verdict{Fault: faultOf(err)}, nil
 	}
-	err = instance.ExportedFunction("classify").CallWithStack(ctx, nil)
-	closeErr := instance.Close(ctx)
+	err = i.classify.CallWithStack(state, nil)
 	switch {
 	case err != nil:
-		return engine.Verdict{Fault: faultOf(err)}
-	case closeErr != nil:
-		return engine.Verdict{Fault: faultTrap}
+		return engine.Verdict{Fault: faultOf(err)}, i
 	case state.verdicts != 1 || state.nonsense:
-		return engine.Verdict{Fault: faultNonsense}
+		return engine.Verdict{Fault: faultNonsense}, i
 	}
-	return state.answer
-}
-
-// begin sets the state of a classification up and returns the context that carries it.
-func (c *classifier) begin(state *call, ev *engine.Evidence, timeout time.Duration) (context.Context, context.CancelFunc) {
-	deadline := time.Now().Add(timeout)
-	state.reset(ev, deadline)
-	ctx, cancel := context.WithDeadline(experimental.WithMemoryAllocator(context.Background(), &c.host.memories), deadline)
-	return callContext{ctx, state}, cancel
-}
-
-func (c *classifier) instantiate(ctx context.Context) (api.Module, error) {
-	return c.runtime.InstantiateModule(ctx, c.compiled, c.host.config)
+	return state.answer, i
 }
 
 // instanceConfig is the same for every instance: anonymous, so that many of one module
@@ -98,14 +104,16 @@ func (noRandom) Read([]byte) (int, error) { return 0, io.EOF }
 
 // try instantiates the module once, so that one that can't be is refused when it is
 // loaded and not when it is needed.
-func (c *classifier) try() error {
-	ctx, cancel := c.begin(new(call), new(engine.Evidence), MaxTimeout)
-	defer cancel()
-	instance, err := c.instantiate(ctx)
+func (p *program) try() error {
+	state := newCall()
+	state.reset(new(engine.Evidence), MaxTimeout)
+	defer state.end()
+	i, err := p.instantiate(state)
 	if err != nil {
 		return err
 	}
-	return instance.Close(ctx)
+	i.close()
+	return nil
 }
 
 // faultOf names what ended a guest.

@@ -4,8 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"runtime"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
+	"weak"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -27,16 +32,24 @@ type Options struct {
 	// CacheDir keeps compiled modules between starts. Empty means that each start
 	// compiles them; the built-in ones take some milliseconds each.
 	CacheDir string
+	// Logger is told when a classifier is set aside and used again; nil tells nobody.
+	Logger *slog.Logger
+	// Now is the clock by which classifiers are set aside; nil means [time.Now].
+	Now func() time.Time
 }
 
-// Host runs classifier modules. Its methods are safe for many goroutines.
+// Host runs classifier modules. Its methods are safe for many goroutines. It is a
+// collector of metrics, too, for whoever has a registry.
 type Host struct {
-	cache  wazero.CompilationCache
-	config wazero.ModuleConfig
+	cache   wazero.CompilationCache
+	config  wazero.ModuleConfig
+	logger  *slog.Logger
+	now     func() time.Time
+	metrics *metrics
 
 	mu       sync.Mutex
 	runtimes map[uint32]wazero.Runtime // by memory limit in pages
-	loaded   map[loadKey]*classifier
+	loaded   map[loadKey]weak.Pointer[classifier]
 	closed   bool
 
 	// running is held for reading by each classification: a runtime must not be
@@ -44,6 +57,7 @@ type Host struct {
 	running  sync.RWMutex
 	calls    sync.Pool // of *call
 	memories memories
+	kept     atomic.Int64 // bytes of memory that idle instances have
 }
 
 // loadKey names what makes two loaded modules the same.
@@ -58,9 +72,18 @@ type loadKey struct {
 func Open(_ context.Context, o Options) (*Host, error) {
 	h := &Host{
 		config:   instanceConfig(),
+		logger:   o.Logger,
+		now:      o.Now,
+		metrics:  newMetrics(),
 		runtimes: map[uint32]wazero.Runtime{},
-		loaded:   map[loadKey]*classifier{},
-		calls:    sync.Pool{New: func() any { return new(call) }},
+		loaded:   map[loadKey]weak.Pointer[classifier]{},
+		calls:    sync.Pool{New: func() any { return newCall() }},
+	}
+	if h.logger == nil {
+		h.logger = slog.New(slog.DiscardHandler)
+	}
+	if h.now == nil {
+		h.now = time.Now
 	}
 	h.cache = wazero.NewCompilationCache()
 	if o.CacheDir != "" {
@@ -113,26 +136,59 @@ func (h *Host) load(ctx context.Context, m Module) (*classifier, error) {
 		return nil, errClosed
 	}
 	key := loadKey{m.Name, digest, m.Timeout, pages}
-	if c, ok := h.loaded[key]; ok {
+	if c := h.loaded[key].Value(); c != nil {
 		return c, nil
 	}
-	runtime, err := h.runtime(ctx, pages)
+	p, err := h.compile(ctx, binary, found, m.Timeout, pages)
+	if err != nil {
+		return nil, err
+	}
+	c := &classifier{program: p, guard: &guard{
+		name: m.Name, now: h.now, logger: h.logger, count: h.metrics.aside.WithLabelValues(m.Name).Inc,
+		excuses: strings.HasPrefix(m.Source, BuiltinPrefix),
+	}}
+	h.loaded[key] = weak.Make(c)
+	runtime.AddCleanup(c, h.forget, forgotten{key, p})
+	return c, nil
+}
+
+// compile makes a program of a checked module. The host is locked.
+func (h *Host) compile(ctx context.Context, binary []byte, found checked, timeout time.Duration, pages uint32) (*program, error) {
+	rt, err := h.runtime(ctx, pages)
 	if err != nil {
 		return nil, err
 	}
 	if found.watchCalls {
 		ctx = experimental.WithFunctionListenerFactory(ctx, callWatch{})
 	}
-	compiled, err := runtime.CompileModule(ctx, binary)
+	p := &program{host: h, runtime: rt, timeout: timeout, stores: found.stores}
+	binary, p.globals, p.reusable = found.module.exposeGlobals(binary)
+	p.reusable = p.reusable && !found.watchCalls && found.codeBytes <= maxKeptCode
+	p.compiled, err = rt.CompileModule(ctx, binary)
 	if err != nil {
 		return nil, fmt.Errorf("its code is not valid: %w", err)
 	}
-	c := &classifier{host: h, runtime: runtime, compiled: compiled, timeout: m.Timeout}
-	if err := c.try(); err != nil {
-		return nil, errors.Join(fmt.Errorf("it can't be instantiated: %w", err), compiled.Close(ctx))
+	if err := p.try(); err != nil {
+		return nil, errors.Join(fmt.Errorf("it can't be instantiated: %w", err), p.compiled.Close(ctx))
 	}
-	h.loaded[key] = c
-	return c, nil
+	return p, nil
+}
+
+// forgotten is a classifier that nobody holds any more.
+type forgotten struct {
+	key     loadKey
+	program *program
+}
+
+func (h *Host) forget(f forgotten) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.loaded[f.key].Value() == nil { // not loaded again meanwhile
+		delete(h.loaded, f.key)
+	}
+	if !h.closed {
+		f.program.free()
+	}
 }
 
 var errClosed = errors.New("the plugin host is closed")
@@ -156,7 +212,10 @@ func (h *Host) runtime(ctx context.Context, pages uint32) (wazero.Runtime, error
 		builder.NewFunctionBuilder().
 			WithGoModuleFunction(api.GoModuleFunc(func(ctx context.Context, m api.Module, stack []uint64) {
 				c := callOf(ctx)
-				c.mem = m.Memory()
+				c.called = true
+				if c.mem == nil {
+					c.mem = m.Memory()
+				}
 				run(c, stack)
 			}), params, results).
 			Export(f.name)
@@ -192,7 +251,8 @@ func (s signature) values() (params, results []api.ValueType) {
 	return params, results
 }
 
-// Close waits for the classifications that run and frees all modules. A classifier that
+// Close waits for the classifications that run and frees all modules. (A module that no
+// configuration has any more is freed before that.) A classifier that
 // is asked later answers with the fault "absent".
 func (h *Host) Close(ctx context.Context) error {
 	h.mu.Lock()

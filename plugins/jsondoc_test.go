@@ -13,8 +13,9 @@ import (
 
 // lookup follows a path in a text and returns the value's text, as a guest gets it.
 func lookup(text, path string) (string, bool) {
-	c := new(call)
-	c.reset(&engine.Evidence{Body: []byte(text)}, time.Now().Add(time.Minute))
+	c := newCall()
+	c.reset(&engine.Evidence{Body: []byte(text)}, time.Minute)
+	defer c.end()
 	slot := c.document(docFailing)
 	if slot == noSlot || len(c.docs[slot].nodes) == 0 {
 		return "", false

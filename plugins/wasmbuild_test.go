@@ -20,7 +20,9 @@ type wasm struct {
 	table    []byte     // limits
 	start    bool       // a start section that names the first function
 	noMarker bool
-	extra    []byte // raw sections at the end
+	globals  []byte   // the global section's content
+	exports  [][]byte // more of them
+	extra    []byte   // raw sections at the end
 }
 
 type wasmFunc struct {
@@ -110,7 +112,11 @@ func (w wasm) bytes() []byte {
 	if w.table != nil {
 		out = cat(out, section(4, vec(cat([]byte{0x70}, w.table))))
 	}
-	out = cat(out, section(5, vec(memory)), section(7, vec(exports...)))
+	out = cat(out, section(5, vec(memory)))
+	if w.globals != nil {
+		out = cat(out, section(6, w.globals))
+	}
+	out = cat(out, section(7, vec(append(exports, w.exports...)...)))
 	if w.start {
 		out = cat(out, section(8, leb(len(w.imports))))
 	}

@@ -20,6 +20,9 @@ type checked struct {
 	// often enough: it has recursion or indirect calls. Each function call then looks.
 	watchCalls bool
 	steps      uint64 // the most steps between two looks at the deadline, if proved
+	stores     bool   // its code may write into its memory
+	codeBytes  int
+	module     *wasmModule
 }
 
 // check refuses a binary that doesn't fit the ABI or asks for too much. All that is
@@ -155,7 +158,7 @@ const (
 func (m *wasmModule) checkCalls() (checked, error) {
 	cost := make([]uint64, len(m.bodies))
 	colour := make([]uint8, len(m.bodies))
-	result := checked{}
+	result := checked{module: m, codeBytes: m.codeBytes}
 	// A stack of our own: a chain of 4,000 functions must not be a recursion of ours.
 	type visit struct{ body, next int }
 	for root := range m.bodies {
@@ -194,6 +197,7 @@ func (m *wasmModule) checkCalls() (checked, error) {
 	for i := range m.bodies {
 		result.steps = max(result.steps, cost[i])
 		result.watchCalls = result.watchCalls || m.bodies[i].indirect
+		result.stores = result.stores || m.bodies[i].stores
 	}
 	if result.watchCalls {
 		result.steps = 0

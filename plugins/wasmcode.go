@@ -80,6 +80,7 @@ func (b *wasmBody) instruction(r *wasmReader) {
 	case op >= 0x20 && op <= 0x24: // local.*, global.*
 		_ = r.u32()
 	case op >= 0x28 && op <= 0x3e: // loads and stores
+		b.stores = b.stores || op >= 0x36
 		_ = r.u32()
 		_ = r.u32()
 	case op == 0x3f: // memory.size
@@ -97,6 +98,7 @@ func (b *wasmBody) instruction(r *wasmReader) {
 		_ = r.take(8)
 	case op >= 0x45 && op <= 0xc4: // comparisons, arithmetic, conversions, sign extension
 	case op == 0xfc:
+		b.stores = true
 		if sub := r.u32(); sub > 7 && r.err == nil {
 			r.fail(fmt.Errorf("instruction 0xfc %d (bulk memory or tables) is switched off; build without bulk memory", sub))
 		}

@@ -79,6 +79,10 @@ type wasmModule struct {
 	tableMin    uint32
 	tables      int
 	exports     []wasmExport
+	exportsFrom int // where the export section begins and ends in the file
+	exportsTo   int
+	codeBytes   int
+	mutable     []uint32 // the globals that code can set
 	hasStart    bool
 	bodies      []wasmBody // of the functions that are not imported
 	declared    uint32     // functions in the function section
@@ -90,6 +94,7 @@ type wasmBody struct {
 	steps    uint64
 	calls    []uint32
 	indirect bool
+	stores   bool // it may write into the memory
 }
 
 var wasmMagic = []byte("\x00asm\x01\x00\x00\x00")
@@ -106,10 +111,14 @@ func readModule(binary []byte) (*wasmModule, error) {
 	m := &wasmModule{}
 	r := &wasmReader{data: binary, pos: len(wasmMagic)}
 	for r.err == nil && r.left() > 0 {
+		from := r.pos
 		id := r.byte()
 		body := r.take(r.u32())
 		if r.err != nil {
 			break
+		}
+		if id == sectionExport {
+			m.exportsFrom, m.exportsTo = from, r.pos
 		}
 		if err := m.section(id, &wasmReader{data: body}); err != nil {
 			return nil, fmt.Errorf("its %s section is wrong: %w", sectionName(id), err)
@@ -159,8 +168,7 @@ func (m *wasmModule) section(id byte, r *wasmReader) error {
 	case sectionMemory:
 		m.readMemories(r)
 	case sectionGlobal:
-		_ = r.count("globals", maxGlobals)
-		return r.err // the compiler reads the rest
+		m.readGlobals(r)
 	case sectionExport:
 		m.readExports(r)
 	case sectionStart:
@@ -173,6 +181,7 @@ func (m *wasmModule) section(id byte, r *wasmReader) error {
 		if len(r.data) > maxCodeBytes {
 			return fmt.Errorf("it has %d bytes; the limit is %d", len(r.data), maxCodeBytes)
 		}
+		m.codeBytes = len(r.data)
 		m.readCode(r)
 	case sectionData:
 		_ = r.count("data segments", maxSegments)
