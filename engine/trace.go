@@ -31,7 +31,7 @@ func (t *trace) decision() *DecisionRecord { return &t.attempt().decision }
 // open records an attempt before it goes out.
 func (t *trace) open(now time.Time, e engagement, action Action) {
 	if t.record.attempts == nil {
-		t.record.attempts = make([]AttemptRecord, 0, 2)
+		t.record.attempts = make([]AttemptRecord, 0, 1)
 	}
 	a := AttemptRecord{
 		seq: e.seq, group: e.channel.group.spec.Name, channel: e.channel.spec.Name, provider: e.channel.provider.spec.Name,

@@ -12,7 +12,7 @@ const linear = 24
 
 // inline is how many names of the objects that are open at a time need no second
 // allocation. Few texts have more.
-const inline = 48
+const inline = 32
 
 // names are those of the open objects, the innermost object's last.
 type names struct {
@@ -40,9 +40,9 @@ func (l *names) add(n span) {
 
 // span is where a name stands: in the text, or in the side buffer if it had escapes.
 type span struct {
-	start, end int
+	start, end int32
+	at         int32 // of its quote in the text
 	side       bool
-	at         int // of its quote in the text
 }
 
 func (s *Scanner) bytesOf(n span) []byte {
@@ -54,17 +54,17 @@ func (s *Scanner) bytesOf(n span) []byte {
 
 // remember adds a name to those of the object whose names begin at base.
 func (s *Scanner) remember(key Text, at, base int) {
-	n := span{start: at + 1, end: at + 1 + len(key.Raw), at: at}
+	n := span{start: int32(at + 1), end: int32(at + 1 + len(key.Raw)), at: int32(at)}
 	if key.Escaped {
-		n.start, n.side = len(s.names.side), true
+		n.start, n.side = int32(len(s.names.side)), true
 		s.names.side = append(s.names.side, key.Append(nil)...)
-		n.end = len(s.names.side)
+		n.end = int32(len(s.names.side))
 	}
 	if s.names.n-base < linear {
 		text := s.bytesOf(n)
 		for i := base; i < s.names.n; i++ {
 			other := s.names.at(i)
-			if other.end-other.start == len(text) && bytes.Equal(s.bytesOf(other), text) {
+			if int(other.end-other.start) == len(text) && bytes.Equal(s.bytesOf(other), text) {
 				s.fail(Duplicate, at)
 				return
 			}
@@ -95,11 +95,11 @@ func (s *Scanner) findDouble(base int) {
 		if c := bytes.Compare(s.bytesOf(a), s.bytesOf(b)); c != 0 {
 			return c
 		}
-		return a.at - b.at
+		return int(a.at - b.at)
 	})
 	first := -1
 	for i := 1; i < len(own); i++ {
-		if at := own[i].at; (first < 0 || at < first) && bytes.Equal(s.bytesOf(own[i-1]), s.bytesOf(own[i])) {
+		if at := int(own[i].at); (first < 0 || at < first) && bytes.Equal(s.bytesOf(own[i-1]), s.bytesOf(own[i])) {
 			first = at
 		}
 	}
