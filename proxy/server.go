@@ -32,8 +32,7 @@ type Settings struct {
 	// IdleTimeout closes a caller's connection that waits for its next request; 0
 	// means [DefaultIdleTimeout].
 	IdleTimeout time.Duration
-	// TLS is spoken with callers; nil means plain HTTP. A handshake has ReadTimeout,
-	// too.
+	// TLS is spoken with callers; nil means plain HTTP.
 	TLS *tls.Config
 }
 
@@ -156,7 +155,7 @@ func (s *Server) Swap(parts Parts) error {
 func (s *Server) Serve(ln net.Listener) error {
 	callers := s.watch.Listener(ln)
 	if s.settings.TLS != nil {
-		callers = tls.NewListener(callers, s.settings.TLS) // above the watch, which needs the socket
+		callers = &secureListener{callers, s.settings.TLS} // above the watch, which needs the socket
 	}
 	err := s.http.Serve(callers)
 	if err != nil && !s.draining.Load() {
