@@ -21,6 +21,9 @@ var mayImport = map[string][]string{
 	"hcl":                    {"engine"},
 	"policies":               {"engine"},
 	"plugins":                {"engine"},
+	"plugins/sdk":            {},
+	"plugins/sdk/go":         {},
+	"plugins/starter":        {"plugins/sdk"},
 	"proxy/sse":              {},
 	"proxy/judge/strictjson": {},
 	"proxy/gate":             {"engine", "proxy/sse", "proxy/judge/strictjson"},
@@ -31,7 +34,7 @@ var mayImport = map[string][]string{
 	"proxy/sim":              {},
 	"proxy/admin":            {},
 	"proxy":                  {"engine", "proxy/gate", "proxy/judge", "proxy/upstream", "proxy/watch"},
-	"cmd/fourgate":           {"engine", "hcl", "policies", "plugins", "proxy", "proxy/admin", "proxy/ledger", "proxy/sim", "proxy/upstream", "proxy/watch"},
+	"cmd/fourgate":           {"engine", "hcl", "policies", "plugins", "plugins/starter", "proxy", "proxy/admin", "proxy/ledger", "proxy/sim", "proxy/upstream", "proxy/watch"},
 }
 
 // homes says which packages may import a heavy dependency.
