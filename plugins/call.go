@@ -28,6 +28,7 @@ const (
 type call struct {
 	ev       *engine.Evidence
 	mem      api.Memory
+	lists    *phraseLists // of the module that asks
 	deadline time.Time
 	now      time.Time // the response's date, read when it is first needed
 	nowRead  bool
@@ -126,7 +127,7 @@ func (c *call) end() bool { return c.timer.Stop() }
 // release drops every reference to the evidence, which lives only as long as the
 // request.
 func (c *call) release() {
-	c.ev, c.mem = nil, nil
+	c.ev, c.mem, c.lists = nil, nil, nil
 	for i := range c.docs {
 		c.docs[i].text = nil
 	}
@@ -160,6 +161,11 @@ func (c *call) guestText(ptr, length uint64, limit uint32) []byte {
 		panic(abuse("a text was passed that lies outside the memory"))
 	}
 	return text
+}
+
+// phrasesOf returns the list of phrases that the guest names.
+func (c *call) phrasesOf(ptr, length uint64) *phrases {
+	return c.lists.of(c.guestText(ptr, length, maxText))
 }
 
 // guestBuffer returns the part of the guest's memory that a host function may write.
@@ -253,7 +259,7 @@ func (c *call) headerContains(stack []uint64) {
 	lower(text)
 	l := &c.lowered[maxLowered].searchText
 	l.prepare(text)
-	give(stack, l.findAny(c.guestText(stack[2], stack[3], maxText)))
+	give(stack, l.findAny(c.phrasesOf(stack[2], stack[3])))
 }
 
 func (c *call) headerDuration(stack []uint64) {

@@ -200,6 +200,9 @@ func (c *call) embedded(p place) (place, bool) {
 		}
 	}
 	raw := c.docs[p.slot].raw(p.node)
+	if !mayHoldJSON(raw) {
+		return p, false
+	}
 	room := c.take(len(raw))
 	if room == nil {
 		return p, false
@@ -211,6 +214,19 @@ func (c *call) embedded(p place) (place, bool) {
 		return p, false
 	}
 	return place{slot: slot}, len(c.docs[slot].nodes) > 0
+}
+
+// mayHoldJSON says whether a string's content can begin an object or an array: nearly all
+// strings are sentences, and need not be taken apart to see that.
+func mayHoldJSON(raw []byte) bool {
+	if len(raw) == 0 {
+		return false
+	}
+	switch raw[0] {
+	case '{', '[', ' ', '\t', '\\', 0xef: // an escape, or the first byte of a byte order mark
+		return true
+	}
+	return false
 }
 
 func (c *call) jsonState(stack []uint64) {
@@ -312,7 +328,7 @@ func (c *call) jsonIs(stack []uint64) {
 }
 
 func (c *call) jsonContains(stack []uint64) {
-	phrases := c.guestText(stack[3], stack[4], maxText)
+	phrases := c.phrasesOf(stack[3], stack[4])
 	for _, p := range c.places(stack[0], stack[1], stack[2]) {
 		if i := c.textOf(p).findAny(phrases); i != absent {
 			give(stack, i)
@@ -347,7 +363,7 @@ func (c *call) textFor(p place) []byte {
 func (c *call) contains(stack []uint64) {
 	c.check()
 	d := int32(uint32(stack[0]))
-	phrases := c.guestText(stack[1], stack[2], maxText)
+	phrases := c.phrasesOf(stack[1], stack[2])
 	if d >= 0 && d&handleBit != 0 {
 		p, _ := c.root(stack[0])
 		give(stack, c.textOf(p).findAny(phrases))

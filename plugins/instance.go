@@ -33,6 +33,7 @@ type program struct {
 	globals  []string // the exports that have to be put back
 	stores   bool     // its code may write into its memory
 	reusable bool
+	lists    phraseLists
 
 	mu    sync.Mutex
 	idle  []*instance

@@ -22,6 +22,11 @@ func unescape(dst, raw []byte) (written, length int) {
 			n := 1
 			if b >= utf8.RuneSelf {
 				_, n = utf8.DecodeRune(raw[i:])
+			} else if written == length {
+				// A run of plain bytes at once, as far as it fits.
+				for n < len(raw)-i && n < len(dst)-written && raw[i+n] != '\\' && raw[i+n] < utf8.RuneSelf {
+					n++
+				}
 			}
 			put(raw[i : i+n])
 			i += n

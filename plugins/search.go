@@ -44,42 +44,36 @@ func (s *searchText) may(phrase []byte) bool {
 	return len(phrase) <= len(s.text)
 }
 
-// findAny returns the number of the first alternative of phrases that stands in the
-// text, or -1. Alternatives are separated by '|', and '*' inside one stands for up to
-// maxGap bytes.
-func (s *searchText) findAny(phrases []byte) int32 {
-	for i := int32(0); ; i++ {
-		end := bytes.IndexByte(phrases, '|')
-		phrase := phrases
-		if end >= 0 {
-			phrase = phrases[:end]
+// findAny returns the number of the first phrase that stands in the text, or -1.
+func (s *searchText) findAny(p *phrases) int32 {
+	for i := range p.list {
+		f := &p.list[i]
+		if s.pairs[f.words[0]&63]&f.bits[0] != f.bits[0] ||
+			s.pairs[f.words[1]&63]&f.bits[1] != f.bits[1] ||
+			s.pairs[f.words[2]&63]&f.bits[2] != f.bits[2] {
+			continue
 		}
-		if len(phrase) > 0 && s.has(phrase) {
-			return i
+		if s.has(f) {
+			return f.number
 		}
-		if end < 0 {
-			return absent
-		}
-		phrases = phrases[end+1:]
 	}
+	return absent
 }
 
-func (s *searchText) has(phrase []byte) bool {
-	star := bytes.IndexByte(phrase, '*')
-	if star < 0 {
-		return s.may(phrase) && bytes.Contains(s.text, phrase)
-	}
-	head, tail := phrase[:star], phrase[star+1:]
-	if !s.may(head) {
+func (s *searchText) has(f *phrase) bool {
+	if !s.may(f.head) {
 		return false
 	}
+	if !f.star {
+		return bytes.Contains(s.text, f.head)
+	}
 	for text := s.text; ; {
-		i := bytes.Index(text, head)
+		i := bytes.Index(text, f.head)
 		if i < 0 {
 			return false
 		}
-		after := text[i+len(head):]
-		if hasTail(after, tail) {
+		after := text[i+len(f.head):]
+		if hasTail(after, f.tail) {
 			return true
 		}
 		if len(after) == 0 {

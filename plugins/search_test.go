@@ -8,7 +8,7 @@ import (
 func find(text, phrases string) int32 {
 	var s searchText
 	s.prepare([]byte(text))
-	return s.findAny([]byte(phrases))
+	return s.findAny(newPhrases([]byte(phrases)))
 }
 
 func TestFindAny(t *testing.T) {
