@@ -45,6 +45,8 @@ type Send struct {
 	Last bool
 	// GateFallback: an elapsed gate is a failure, not a commit.
 	GateFallback bool
+	// Hold says how much of a stream is held back before [Held] is told.
+	Hold Hold
 }
 
 // Classify: ask the classifier of the attempt's provider. Answer with [Classified].

@@ -66,6 +66,14 @@ func (c *Channel) Provider() *Provider { return c.provider }
 // Cost returns the channel's price.
 func (c *Channel) Cost() Cost { return c.spec.Cost }
 
+// gateFallsOver says what an elapsed gate is: the group's choice, or else the provider's.
+func (c *Channel) gateFallsOver() bool {
+	if c.group.spec.OnGate != GateUnsaid {
+		return c.group.spec.OnGate == GateFallsOver
+	}
+	return c.provider.spec.GateFallback
+}
+
 // ModelSent returns the name under which the model goes upstream. It is the model
 // itself unless the channel declares send_as.
 func (c *Channel) ModelSent(model string) string {
@@ -96,6 +104,9 @@ func (g *Group) Endpoints() []Endpoint { return g.spec.Endpoints }
 
 // Budget returns the budget of a request to the group.
 func (g *Group) Budget() BudgetSpec { return g.spec.Budget }
+
+// Hold returns how long the group's streams are held back.
+func (g *Group) Hold() Hold { return g.spec.Hold }
 
 // Channels returns the group's channels in file order. Don't change the slice.
 func (g *Group) Channels() []*Channel { return g.channels }

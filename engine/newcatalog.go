@@ -145,6 +145,7 @@ func (b *builder) group(s GroupSpec) *Group {
 	}
 	b.budget(g)
 	b.breaker(s)
+	b.hold(s)
 	g.ordered = fixedOrder(g)
 	return g
 }
@@ -282,6 +283,21 @@ func (b *builder) breaker(g GroupSpec) {
 	}
 	if s.HalfOpenProbes < 0 {
 		b.fault(at("half_open_probes"), "Negative number of probes", "0 closes the breaker by itself after open_for; n closes it after n good attempts.")
+	}
+}
+
+// hold checks how a group's streams are held back.
+func (b *builder) hold(s GroupSpec) {
+	h := s.Hold
+	at := func(attr string) []string { return path("route_group", s.Name, attr) }
+	switch {
+	case h.Max < 0, h.Complete && h.Max == 0:
+		b.fault(at("complete_max"), "Nothing can be held", "complete_max is how much of a stream is held until it is whole, above zero. Write a size such as \"8MiB\".")
+	case !h.Complete && h.KeepAlive != 0:
+		b.warn(at("keep_alive"), "Nothing to keep alive", "Comments are sent only while a whole stream is held. Write commit = \"complete\", or remove keep_alive.")
+	}
+	if h.KeepAlive < 0 {
+		b.fault(at("keep_alive"), "Negative keep_alive", "keep_alive is the time between two comments; leave it out for none.")
 	}
 }
 

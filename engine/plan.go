@@ -71,10 +71,10 @@ func (p *plan) launch(t *trace, now time.Time, link int, action Action, price fl
 	t.open(now, e, action)
 	t.send = Send{
 		Attempt: e.seq, Channel: ch, Key: key, ModelSent: ch.ModelSent(t.want.Model),
-		Limits: ch.provider.spec.Limits, Deadline: p.deadline,
+		Limits: ch.provider.spec.Limits, Deadline: p.deadline, Hold: ch.group.spec.Hold,
 		Last: p.used >= p.attempts || int(p.tries[link]) >= p.budget.PerRoute && p.next(t, now) < 0,
 	}
-	t.send.GateFallback = ch.provider.spec.GateFallback && !t.send.Last && p.next(t, now) >= 0
+	t.send.GateFallback = ch.gateFallsOver() && !t.send.Last && p.next(t, now) >= 0
 	return &sending{p, e}, &t.send, InterlockNone
 }
 

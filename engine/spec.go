@@ -19,10 +19,11 @@ type Auth uint8
 
 // The auth styles that can be sent. The zero value sends nothing.
 const (
-	AuthNone    Auth = iota
-	AuthBearer       // Authorization: Bearer SECRET
-	AuthXAPIKey      // x-api-key: SECRET
-	AuthAPIKey       // api-key: SECRET
+	AuthNone        Auth = iota
+	AuthBearer           // Authorization: Bearer SECRET
+	AuthXAPIKey          // x-api-key: SECRET
+	AuthAPIKey           // api-key: SECRET
+	AuthXGoogAPIKey      // x-goog-api-key: SECRET
 )
 
 // Limits are a provider's time limits, each of one phase of an attempt.
@@ -133,6 +134,31 @@ type BreakerSpec struct {
 	HalfOpenProbes int // 0: closes by itself after OpenFor; n: n successes in a row close it
 }
 
+// GateChoice is what happens when the gate's time limit has elapsed and nothing
+// decisive has come. The zero value says nothing.
+type GateChoice uint8
+
+// The choices. Where the group says nothing, the provider's [ProviderSpec.GateFallback]
+// counts.
+const (
+	GateUnsaid    GateChoice = iota
+	GateCommits              // a slow model is no error
+	GateFallsOver            // a failure while another route is left
+)
+
+// Hold says how long a group's streams are held back. The zero value commits at the
+// first decisive frame.
+type Hold struct {
+	// Complete holds a stream until it is whole, so that a cut in its middle can still
+	// fall back.
+	Complete bool
+	// Max is how many bytes of a stream are held at most; past it the stream commits.
+	Max int64
+	// KeepAlive is the time between two comments to the caller meanwhile; the first one
+	// commits the status. 0 sends none.
+	KeepAlive time.Duration
+}
+
 // GroupSpec is an ordered set of channels with the same contract.
 type GroupSpec struct {
 	Name      string
@@ -144,6 +170,8 @@ type GroupSpec struct {
 	Channels  []ChannelSpec
 	Budget    BudgetSpec
 	Breaker   BreakerSpec
+	Hold      Hold
+	OnGate    GateChoice
 }
 
 // CallerSpec is one application that may call.

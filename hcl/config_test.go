@@ -69,6 +69,7 @@ func fullConfig(dir string) *Config {
 				{
 					Name: "gpt-4o", Models: []string{"gpt-4o-2024-08-06"}, Endpoints: []engine.Endpoint{engine.OpenAIChat},
 					Strategy: engine.StrategyCost, MaxHops: 2, RPM: 60,
+					Hold: engine.Hold{Complete: true, Max: 1 << 20, KeepAlive: 15 * time.Second}, OnGate: engine.GateCommits,
 					Channels: []engine.ChannelSpec{
 						{
 							Name: "openai", Provider: "openai", Priority: 1, Weight: 3,

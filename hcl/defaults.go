@@ -41,6 +41,10 @@ const (
 	// defaultIdle is well above the 15 to 60 s between vendors' keep-alives.
 	defaultIdle = 120 * time.Second
 
+	// defaultCompleteMax, in bytes, is a stream of some hundred thousand tokens: what the
+	// longest answers have.
+	defaultCompleteMax = 8 << 20
+
 	// defaultAttempts is one call and two more, as the official SDKs do (max_retries 2).
 	defaultAttempts = 3
 	// defaultPerRoute leaves one of three attempts to another channel.
@@ -96,6 +100,10 @@ const (
 
 	minPolicyTimeout = time.Millisecond
 	maxPolicyTimeout = time.Second
+
+	minCompleteMax = 1 << 10
+	maxCompleteMax = 1 << 30
+	minKeepAlive   = 100 * time.Millisecond // a comment costs a write to each caller that waits
 
 	minLimit    = time.Millisecond
 	minDeadline = 10 * time.Millisecond

@@ -88,7 +88,8 @@ provider "openai" {
 }
 route_group "gpt-4o" {
   models    = ["gpt-4o-2024-08-06"]
-  endpoints = ["openai.chat", "openai.images"]
+  endpoints = ["openai.chat"]
+  health_check { interval = "10s" }
   channel "a" { provider = provider.opnai }
   channel "b" {
     provider = provider.openai
@@ -100,9 +101,9 @@ route_group "gpt-4o" {
 		"2 error: Unknown argument",
 		"3 error: Not a size",
 		"7 error: Missing secret",
-		"11 error: Not supported by this version",
-		"12 error: Reference to an undefined block",
-		"15 error: Other model name without a statement",
+		"12 error: Not supported by this version",
+		"13 error: Reference to an undefined block",
+		"16 error: Other model name without a statement",
 	}
 	if diff := cmp.Diff(want, found(diags)); diff != "" {
 		t.Errorf("(-want +got):\n%s\n%s", diff, picture(t, diags))

@@ -8,12 +8,11 @@ import (
 
 var (
 	endpointWords = words{
-		now: []string{"openai.chat", "anthropic.messages"},
-		later: []string{"openai.responses", "openai.completions", "openai.embeddings", "openai.images",
-			"openai.audio", "gemini.generate"},
+		now: []string{"openai.chat", "openai.responses", "openai.completions", "openai.embeddings", "openai.images",
+			"openai.audio", "anthropic.messages", "gemini.generate"},
 	}
 	strategyWords = words{now: []string{"failover", "cost", "round_robin", "weighted", "shuffle"}}
-	commitWords   = words{now: []string{"output"}, later: []string{"complete"}}
+	commitWords   = words{now: []string{"output", "complete"}}
 	breakerWords  = words{now: []string{"window", "consecutive", "off"}}
 )
 
@@ -30,8 +29,14 @@ func (d *decoder) group(label string, s *section) {
 		Budget:   s.inner("budget", &budgetShape).budget(),
 		Breaker:  s.inner("breaker", &breakerShape).breaker(),
 		Strategy: s.strategy(),
+		Hold:     s.hold(),
 	}
-	s.word("commit", "output", commitWords)
+	if s.has("on_gate") {
+		g.OnGate = engine.GateCommits
+		if s.word("on_gate", "commit", onGateWords) == "fallback" {
+			g.OnGate = engine.GateFallsOver
+		}
+	}
 	if !s.has("models") {
 		s.missing("models", `name each model exactly, such as models = ["gpt-4o-2024-08-06"].`)
 	}
@@ -50,6 +55,22 @@ func (d *decoder) group(label string, s *section) {
 		g.Channels = append(g.Channels, c.channel(name))
 	})
 	d.cfg.Spec.Groups = append(d.cfg.Spec.Groups, g)
+}
+
+// hold reads how long a group's streams are held back.
+func (s *section) hold() engine.Hold {
+	h := engine.Hold{
+		Complete:  s.word("commit", "output", commitWords) == "complete",
+		KeepAlive: s.duration("keep_alive", 0, minKeepAlive, maxDuration),
+	}
+	limit := s.size("complete_max", defaultCompleteMax, minCompleteMax, maxCompleteMax)
+	if h.Complete {
+		h.Max = limit
+	} else if s.has("complete_max") {
+		s.warn(s.placeOfAttr("complete_max"), "Nothing is held until its end",
+			"complete_max bounds what commit = \"complete\" holds. Write that, or remove complete_max.")
+	}
+	return h
 }
 
 func (s *section) strategy() engine.Strategy {

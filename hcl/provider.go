@@ -9,12 +9,13 @@ import (
 )
 
 var authWords = words{
-	now:   []string{"bearer", "x-api-key", "api-key", "none"},
+	now:   []string{"bearer", "x-api-key", "api-key", "x-goog-api-key", "none"},
 	later: []string{"query", "sigv4", "google"},
 }
 
 var authOf = map[string]engine.Auth{
-	"bearer": engine.AuthBearer, "x-api-key": engine.AuthXAPIKey, "api-key": engine.AuthAPIKey, "none": engine.AuthNone,
+	"bearer": engine.AuthBearer, "x-api-key": engine.AuthXAPIKey, "api-key": engine.AuthAPIKey,
+	"x-goog-api-key": engine.AuthXGoogAPIKey, "none": engine.AuthNone,
 }
 
 var onGateWords = words{now: []string{"commit", "fallback"}}

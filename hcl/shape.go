@@ -47,7 +47,7 @@ var (
 	providerTLSShape = shape{attrs: []string{"ca_file", "server_name"}}
 	timeoutsShape    = shape{attrs: []string{"connect", "tls", "headers", "gate", "on_gate", "idle"}}
 	groupShape       = shape{
-		attrs:  []string{"models", "endpoints", "strategy", "max_hops", "commit", "rpm"},
+		attrs:  []string{"models", "endpoints", "strategy", "max_hops", "commit", "complete_max", "keep_alive", "on_gate", "rpm"},
 		blocks: []blockShape{{"channel", "name"}, {"budget", ""}, {"breaker", ""}},
 		later:  []string{"health_check", "evidence", "substitution"},
 	}

@@ -45,12 +45,15 @@ provider "azure_east" {
 }
 
 route_group "gpt-4o" {
-  models    = ["gpt-4o-2024-08-06"]
-  endpoints = ["openai.chat"]
-  strategy  = "cost"
-  max_hops  = 2
-  commit    = "output"
-  rpm       = env("RPM")
+  models       = ["gpt-4o-2024-08-06"]
+  endpoints    = ["openai.chat"]
+  strategy     = "cost"
+  max_hops     = 2
+  commit       = "complete"
+  complete_max = "1MiB"
+  keep_alive   = "15s"
+  on_gate      = "commit"
+  rpm          = env("RPM")
 
   channel "openai" {
     provider = provider.openai

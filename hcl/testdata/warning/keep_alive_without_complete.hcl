@@ -4,8 +4,8 @@ provider "openai" {
 }
 
 route_group "gpt-4o" {
-  models    = ["gpt-4o-2024-08-06"]
-  endpoints = ["openai.chat"]
-  commit = "complete" # ERROR: Not supported by this version
+  models       = ["gpt-4o-2024-08-06"]
+  endpoints    = ["openai.chat"]
+  keep_alive   = "15s" # WARNING: Nothing to keep alive
   channel "openai" { provider = provider.openai }
 }

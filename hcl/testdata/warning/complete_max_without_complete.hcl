@@ -4,7 +4,8 @@ provider "openai" {
 }
 
 route_group "gpt-4o" {
-  models    = ["gpt-4o-2024-08-06"]
-  endpoints = ["openai.chat", "openai.responses"] # ERROR: Not supported by this version
+  models       = ["gpt-4o-2024-08-06"]
+  endpoints    = ["openai.chat"]
+  complete_max = "1MiB" # WARNING: Nothing is held until its end
   channel "openai" { provider = provider.openai }
 }
