@@ -3,6 +3,7 @@ package proxy
 import (
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"os"
 	"testing"
@@ -43,4 +44,30 @@ func TestSilentHandshakeEnds(t *testing.T) {
 			t.Errorf("%v after %v, want the limit of %v", err, time.Since(start), handshakeTimeout)
 		}
 	})
+}
+
+// During a drain nothing more is read of a caller with TLS, as of one without.
+func TestCloseReadReachesTheSocket(t *testing.T) {
+	t.Parallel()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	caller, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer caller.Close()
+	conn, err := (&secureListener{ln, &tls.Config{}}).Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.(interface{ CloseRead() error }).CloseRead(); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.(*secureConn).Handshake(); !errors.Is(err, io.EOF) {
+		t.Errorf("a read after CloseRead: %v, want the end", err)
+	}
 }
