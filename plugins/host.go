@@ -48,7 +48,7 @@ type Host struct {
 	metrics *metrics
 
 	mu       sync.Mutex
-	runtimes map[uint32]wazero.Runtime // by memory limit in pages
+	runtimes map[runtimeKey]wazero.Runtime
 	loaded   map[loadKey]weak.Pointer[classifier]
 	closed   bool
 
@@ -75,7 +75,7 @@ func Open(_ context.Context, o Options) (*Host, error) {
 		logger:   o.Logger,
 		now:      o.Now,
 		metrics:  newMetrics(),
-		runtimes: map[uint32]wazero.Runtime{},
+		runtimes: map[runtimeKey]wazero.Runtime{},
 		loaded:   map[loadKey]weak.Pointer[classifier]{},
 		calls:    sync.Pool{New: func() any { return newCall() }},
 	}
@@ -154,7 +154,7 @@ func (h *Host) load(ctx context.Context, m Module) (*classifier, error) {
 
 // compile makes a program of a checked module. The host is locked.
 func (h *Host) compile(ctx context.Context, binary []byte, found checked, timeout time.Duration, pages uint32) (*program, error) {
-	rt, err := h.runtime(ctx, pages)
+	rt, err := h.runtime(ctx, runtimeKey{pages, found.loops || found.watchCalls})
 	if err != nil {
 		return nil, err
 	}
@@ -193,16 +193,23 @@ func (h *Host) forget(f forgotten) {
 
 var errClosed = errors.New("the plugin host is closed")
 
-// runtime returns the runtime for a memory limit; the limit belongs to the runtime, not
-// to the module.
-func (h *Host) runtime(ctx context.Context, pages uint32) (wazero.Runtime, error) {
-	if r, ok := h.runtimes[pages]; ok {
+// runtimeKey is what belongs to a runtime and not to a module.
+type runtimeKey struct {
+	pages uint32 // the memory limit
+	// loops is set for modules that have to be stopped at their deadline. Watching for it
+	// takes a goroutine for each classification; a module without loops, whose steps the
+	// check has added up, ends by itself.
+	loops bool
+}
+
+func (h *Host) runtime(ctx context.Context, key runtimeKey) (wazero.Runtime, error) {
+	if r, ok := h.runtimes[key]; ok {
 		return r, nil
 	}
 	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().
 		WithCoreFeatures(features).
-		WithCloseOnContextDone(true).
-		WithMemoryLimitPages(pages).
+		WithCloseOnContextDone(key.loops).
+		WithMemoryLimitPages(key.pages).
 		WithCompilationCache(h.cache).
 		WithDebugInfoEnabled(false))
 	builder := r.NewHostModuleBuilder(ABIModule)
@@ -223,7 +230,7 @@ func (h *Host) runtime(ctx context.Context, pages uint32) (wazero.Runtime, error
 	if _, err := builder.Instantiate(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("the host's own functions can't be set up: %w", err), r.Close(ctx))
 	}
-	h.runtimes[pages] = r
+	h.runtimes[key] = r
 	return r, nil
 }
 

@@ -21,6 +21,7 @@ type checked struct {
 	watchCalls bool
 	steps      uint64 // the most steps between two looks at the deadline, if proved
 	stores     bool   // its code may write into its memory
+	loops      bool
 	codeBytes  int
 	module     *wasmModule
 }
@@ -197,6 +198,7 @@ func (m *wasmModule) checkCalls() (checked, error) {
 	for i := range m.bodies {
 		result.steps = max(result.steps, cost[i])
 		result.watchCalls = result.watchCalls || m.bodies[i].indirect
+		result.loops = result.loops || m.bodies[i].loops
 		result.stores = result.stores || m.bodies[i].stores
 	}
 	if result.watchCalls {

@@ -83,3 +83,23 @@ func BenchmarkCheck(b *testing.B) {
 		}
 	}
 }
+
+// TestBuiltinsAreCheap holds what makes the built-in modules fast: they need no watch
+// over their deadline, and leave their memory as it is.
+func TestBuiltinsAreCheap(t *testing.T) {
+	t.Parallel()
+	for _, name := range Builtins() {
+		binary, _, err := Module{Source: BuiltinPrefix + name}.read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := check(binary, DefaultMemoryBytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.loops || got.watchCalls || got.stores || got.module.memoryMin != 1 || got.codeBytes > maxKeptCode || len(binary) > 16<<10 {
+			t.Errorf("%s: loops %v, watched calls %v, stores %v, %d pages, %d bytes of code, %d in all",
+				name, got.loops, got.watchCalls, got.stores, got.module.memoryMin, got.codeBytes, len(binary))
+		}
+	}
+}

@@ -59,6 +59,7 @@ func (b *wasmBody) instruction(r *wasmReader) {
 	case op <= 0x01, op == 0x05, op == 0x0b, op == 0x0f, op == 0x1a, op == 0x1b:
 		// unreachable, nop, else, end, return, drop, select
 	case op >= 0x02 && op <= 0x04: // block, loop, if
+		b.loops = b.loops || op == 0x03
 		r.skipSigned(5)
 	case op == 0x0c || op == 0x0d: // br, br_if
 		_ = r.u32()

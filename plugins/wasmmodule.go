@@ -94,6 +94,7 @@ type wasmBody struct {
 	steps    uint64
 	calls    []uint32
 	indirect bool
+	loops    bool
 	stores   bool // it may write into the memory
 }
 

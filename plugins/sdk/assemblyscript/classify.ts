@@ -3,12 +3,9 @@
 // builtin/generic/generic.ts for the shortest one.
 
 import { bodyEnd, Class, contains, End, Failing, Flag, flags, frameCount, headerContains, jsonAt, jsonState, Net, netKind, retryAfter, Scope, State, status, Transport, transport, utf8 } from "./fourgate";
-import { locate } from "./failure";
+import { found, locate } from "./failure";
 import { ended, whole } from "./answer";
 import { be, beFor } from "./result";
-
-/** How many frames at a stream's end are looked at for an error or an ending. */
-const lookBack = 4;
 
 /**
  * settled decides everything that needs no rule about errors, and says whether it did.
@@ -39,14 +36,10 @@ function network(): bool {
 function stream(): bool {
   if (locate(Failing)) return false;
   const frames = frameCount();
-  let data = false;
-  for (let i = frames - 1; i >= 0 && i >= frames - lookBack; i--) {
-    const root = jsonAt(i, utf8(""));
-    if (root < 0) continue;
-    data = true;
-    if (locate(i)) return false;
-    if (ended(root)) return true;
-  }
+  // Four at the end are looked at. They are written out because a module without a loop
+  // needs no watch over its deadline, and is faster for that.
+  const said = telling(frames - 1) || telling(frames - 2) || telling(frames - 3) || telling(frames - 4);
+  if (said) return found < 0;
   if (bodyEnd() != End.EOF || netKind() != Net.None) return network();
   if (frames > 0) {
     if (contains(Failing, utf8("<html|<!doctype"))) return be(Class.ProviderTransient, Scope.Channel, utf8("edge_error"));
@@ -54,6 +47,16 @@ function stream(): bool {
     if (!data && contains(Failing, utf8("[done]"))) return be(Class.SchemaInvalid, Scope.Channel, utf8("empty_answer"));
   }
   return be(Class.ProviderTransient, Scope.Channel, utf8("truncated"));
+}
+
+let data: bool = false;
+
+/** telling: a frame with an error, which locate() has found then, or an ending. */
+function telling(i: i32): bool {
+  const root = i < 0 ? -1 : jsonAt(i, utf8(""));
+  if (root < 0) return false;
+  data = true;
+  return locate(i) || ended(root);
 }
 
 /** body: JSON without an error in it. */
