@@ -16,6 +16,8 @@
 //	}
 //	contract := engine.Contract{Model: b.Model, Endpoint: engine.OpenAIChat}
 //
+// An upload is read by [Form] in the same way.
+//
 // Where a channel sends the model under another name, the bytes from ModelStart to
 // ModelEnd are replaced, and no others.
 package judge

@@ -13,6 +13,7 @@ type Reason string
 // The reasons.
 const (
 	InvalidJSON   Reason = "invalid_json"
+	InvalidForm   Reason = "invalid_form"
 	TrailingBytes Reason = "trailing_bytes"
 	NotUTF8       Reason = "not_utf8"
 	TooDeep       Reason = "too_deep"

@@ -16,7 +16,9 @@ type Body struct {
 	// ModelStart and ModelEnd are the range of the model's JSON string in the body,
 	// quotes included. Both are 0 if the endpoint has its model elsewhere.
 	ModelStart, ModelEnd int
-	Stream, Tools        bool
+	// BareModel says that the model stands in an upload, as it is and without quotes.
+	BareModel     bool
+	Stream, Tools bool
 	// ReplaySafe says that sending the body once more can do nothing but cost.
 	ReplaySafe bool
 	// Effects are none if nothing outside the inference can happen, and possible
@@ -85,6 +87,8 @@ func (r *reader) member(key strictjson.Text) {
 		default:
 			r.refuse(WrongType, r.s.Offset(), `"stream" must be true, false or null.`)
 		}
+	case key.Is("stream_format") && r.rules.streamFormat:
+		r.body.Stream = r.s.Peek() == strictjson.String && r.s.Text().Is("sse") || r.body.Stream
 	case key.Is("tools"):
 		r.tools()
 	case key.Is("functions"):

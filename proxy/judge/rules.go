@@ -17,6 +17,7 @@ type rules struct {
 	toolsByMember         bool // a tool's kind is the name of its member
 	storesByDefault       bool // answers are stored unless "store" is false
 	always                bool // a media job: something outside is always possible
+	streamFormat          bool // "stream_format" asks for a stream, too
 }
 
 // The rules of the endpoints. Read only. Sources are the API references of OpenAI,
@@ -53,7 +54,7 @@ var (
 		ownTools:      []string{"functionDeclarations", "function_declarations"},
 		toolsByMember: true,
 	}
-	mediaRules = rules{needsModel: true, always: true}
+	mediaRules = rules{needsModel: true, always: true, streamFormat: true}
 	otherRules = rules{needsModel: true, ownTools: []string{"function", "custom"}}
 )
 
