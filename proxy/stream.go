@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -158,31 +157,15 @@ func (r *relay) next() (b []byte, err error) {
 	return b, nil
 }
 
-// passed looks at bytes that go to the caller for the end mark. A finish reason ends one
-// choice of several, and usage may follow it; after the mark nothing does.
+// passed counts bytes that go to the caller, and gives the upstream little time once the
+// end mark is among them. A finish reason ends one choice of several, and usage may follow
+// it; after the mark nothing does.
 func (r *relay) passed(b []byte) {
 	r.sent += int64(len(b))
 	a := &r.x.answer
-	if r.marked || a.gate == nil || !a.gate.Complete() {
-		return
-	}
-	if r.marked = hasLine(b, "data: [DONE]") || hasLine(b, "data:[DONE]") || hasLine(b, "event: message_stop") || hasLine(b, "event:message_stop"); r.marked {
+	if !r.marked && a.gate != nil && a.gate.Ended() {
+		r.marked = true
 		a.attempt.Bound(time.Now().Add(doneGrace))
-	}
-}
-
-// hasLine says whether a line of b begins with text. Within JSON no line can begin, so an
-// answer that quotes an end mark has none.
-func hasLine(b []byte, text string) bool {
-	for {
-		i := bytes.Index(b, []byte(text))
-		if i < 0 {
-			return false
-		}
-		if i == 0 || b[i-1] == '\n' || b[i-1] == '\r' {
-			return true
-		}
-		b = b[i+len(text):]
 	}
 }
 

@@ -44,7 +44,7 @@ var messageEvents = [...]struct {
 	{"content_block_delta", func(p *messageParts) reading { return outputIf(p.delta) }},
 	{"content_block_stop", func(*messageParts) reading { return reading{} }},
 	{"message_delta", messageDelta},
-	{"message_stop", func(*messageParts) reading { return reading{sign: ended, done: true} }},
+	{"message_stop", func(*messageParts) reading { return reading{sign: ended, done: true, last: true} }},
 	{"ping", func(*messageParts) reading { return reading{} }},
 	{"error", func(*messageParts) reading { return reading{sign: failure} }},
 }

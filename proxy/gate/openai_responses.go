@@ -41,7 +41,7 @@ type responseParts struct {
 
 // last is the reading of a terminal event, which says empty if nothing was put out.
 func (p *responseParts) last(empty sign) reading {
-	r := reading{sign: empty, done: true}
+	r := reading{sign: empty, done: true, last: true}
 	if p.response.said {
 		r.sign = output
 	}

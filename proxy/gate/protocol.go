@@ -24,6 +24,7 @@ type reading struct {
 	model  string // as the answer names it; empty if it names none
 	tally  tally
 	done   bool // the protocol's terminal event, or a finish reason that stands for it
+	last   bool // the terminal event itself: nothing of the answer can follow it
 }
 
 // glance is what a quick look at a frame of a committed stream found.

@@ -66,6 +66,7 @@ type Stream struct {
 	tally     tally
 	lastUsage []byte // data of the last frame with usage, not yet read
 	complete  bool
+	ended     bool
 	errored   bool
 	errFrame  []byte
 }
@@ -233,6 +234,10 @@ func (s *Stream) Finding() engine.Finding { return s.finding }
 // stands for it in the protocol. Usage may still follow.
 func (s *Stream) Complete() bool { return s.complete }
 
+// Ended says whether the protocol's own end mark was seen, after which nothing follows:
+// not all protocols have one.
+func (s *Stream) Ended() bool { return s.ended }
+
 // Errored says whether an error came after the decisive frame.
 func (s *Stream) Errored() bool { return s.errored }
 
@@ -318,6 +323,7 @@ func (s *Stream) watch(raw []byte) {
 func (s *Stream) take(r reading) {
 	s.tally.merge(r.tally)
 	s.complete = s.complete || r.done
+	s.ended = s.ended || r.last
 }
 
 // read reads one frame's data.
@@ -335,7 +341,7 @@ func (s *Stream) read(f sse.Frame) reading {
 		if s.proto.endMark() == "" {
 			return reading{}
 		}
-		return reading{sign: ended, done: true}
+		return reading{sign: ended, done: true, last: true}
 	case data[0] == '<' && !failed:
 		return reading{sign: invalid, reason: "html_body"}
 	}
