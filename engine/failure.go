@@ -29,7 +29,7 @@ func FailureOf(v Verdict, ev *Evidence) Failure {
 		f.class, f.scope, f.reason = ClassCancelled, ScopeNone, reasonCallerCancelled
 	case ev.Phase == AfterOutput:
 		f.class, f.scope = ClassPartial, ScopeNone
-		if f.reason == (Reason{}) {
+		if v.Class == ClassUnknown || f.reason == (Reason{}) {
 			f.reason = causeOf(ev)
 		}
 	case ev.Finding.Class == ClassContractViolation:

@@ -31,11 +31,16 @@ func newPlan(req *Request, chain Chain) *plan {
 		// What the caller's SDK has replayed already was paid by the upstreams, too.
 		attempts: max(1, b.Attempts-max(req.SDKRetry, 0)),
 	}
-	if d, given := req.TimeLimit.Get(); given && d < b.Deadline {
-		p.deadline = req.Arrived.Add(d)
+	if d, given := req.TimeLimit.Get(); given {
+		p.deadline = req.Arrived.Add(min(max(d, b.MinUseful+admission), b.Deadline))
 	}
 	return p
 }
+
+// admission is time for what comes before the first attempt. A caller's own limit counts
+// as no less than this and the minimum useful time: one attempt is made for a caller in
+// a hurry, who hangs up by itself.
+const admission = 250 * time.Millisecond
 
 // backoff is the engine's own wait before the next attempt on the channel: full jitter,
 // random(0, min(max, base*2^n)) for the n-th retry from 0 (AWS Architecture Blog,

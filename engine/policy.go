@@ -77,6 +77,9 @@ type Decision struct {
 	// Fault is set when the policy gave no usable answer: "undefined", "conflict",
 	// "mistyped", "timeout", "error". The action is abort then.
 	Fault string
+	// Why says for a log what was wrong with the answer, with its place. It is for the
+	// people who run the proxy, never for callers.
+	Why string
 }
 
 // Policy answers a question about a failed attempt. It must not keep q, and may be

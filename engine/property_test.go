@@ -214,8 +214,11 @@ func violations(catalog *engine.Catalog, tr enginetest.Trace) string {
 	}
 	budget := group.Budget()
 	deadline := req.Arrived.Add(budget.Deadline)
-	if d, given := req.TimeLimit.Get(); given && req.Arrived.Add(d).Before(deadline) {
-		deadline = req.Arrived.Add(d)
+	if d, given := req.TimeLimit.Get(); given {
+		// A limit counts as no less than the minimum useful time and a little.
+		if own := req.Arrived.Add(max(d, budget.MinUseful+250*time.Millisecond)); own.Before(deadline) {
+			deadline = own
+		}
 	}
 	perRoute := map[string]int{}
 	for i, s := range tr.Sent {

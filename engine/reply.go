@@ -14,6 +14,7 @@ const (
 	CodeUpstreamTimeout   = "upstream_timeout"
 	CodeUpstreamInvalid   = "upstream_schema_invalid"
 	CodeUpstreamKey       = "upstream_credential"
+	CodeUpstreamRedirect  = "upstream_redirect"
 	CodeContractViolation = "contract_violation"
 	CodeStreamBroken      = "upstream_stream_broken"
 )
@@ -42,6 +43,8 @@ func (f Failure) reply(attempt int, ev *Evidence) Reply {
 	case f.class == ClassKeyFault && (f.status == statusUnauthorized || f.status == statusForbidden):
 		// The caller's own credential is fine, and the upstream may quote ours.
 		return own(statusBadGateway, CodeUpstreamKey, "the upstream refused the gateway's credential: "+f.reason.String())
+	case f.status >= 300 && f.status <= 399:
+		return own(statusBadGateway, CodeUpstreamRedirect, "the upstream redirects instead of answering; set the provider's base_url to where it leads")
 	case timedOut(ev):
 		return own(statusGatewayTimeout, CodeUpstreamTimeout, "the upstream did not answer in time")
 	case !whole(ev):
@@ -52,7 +55,7 @@ func (f Failure) reply(attempt int, ev *Evidence) Reply {
 
 // partialReply ends a stream that broke after output.
 func (f Failure) partialReply() Reply {
-	return Reply{Kind: ReplyPartial, Code: CodeStreamBroken, Message: "the upstream's stream broke after output had begun (" + f.reason.String() + "); nothing was replayed"}
+	return Reply{Kind: ReplyPartial, Code: CodeStreamBroken, Message: "the upstream's stream broke after a part of it was passed on (" + f.reason.String() + "); nothing was replayed"}
 }
 
 // exhausted is the one clear error after the last attempt.

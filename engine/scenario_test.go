@@ -170,7 +170,7 @@ func TestCallsEndAsTheirStorySays(t *testing.T) {
 		{"no useful time is left", play{outcomes: []enginetest.Outcome{failing(503)}, decisions: []engine.Decision{delayed(fallback, 58*time.Second)}, verdict: overloaded}, "a@0s exhausted 503 fourgate_exhausted [budget]"},
 		{"the deadline ends a silent upstream", play{outcomes: []enginetest.Outcome{silent}, decisions: []engine.Decision{fallback}}, "a@0s exhausted 504 fourgate_deadline [budget]"},
 		{"a caller's hint shortens the deadline", play{outcomes: []enginetest.Outcome{silent}, decisions: []engine.Decision{exhausting}, request: engine.Request{TimeLimit: engine.WaitOf(5 * time.Second)}}, "a@0s exhausted 504 fourgate_deadline"},
-		{"a hint below the useful time", play{request: engine.Request{TimeLimit: engine.WaitOf(time.Second)}}, "exhausted 504 fourgate_deadline"},
+		{"a hint below the useful time", play{outcomes: []enginetest.Outcome{failing(503)}, decisions: []engine.Decision{fallback}, verdict: overloaded, request: engine.Request{TimeLimit: engine.WaitOf(time.Second)}}, "a@0s exhausted 504 fourgate_deadline [budget]"},
 		{"an SDK's retries count", play{outcomes: []enginetest.Outcome{failing(503)}, decisions: []engine.Decision{fallback}, verdict: overloaded, request: engine.Request{SDKRetry: 2}}, "a!@0s exhausted 503 fourgate_exhausted [budget]"},
 		{"the policy picks a channel", play{outcomes: []enginetest.Outcome{failing(503), good}, decisions: []engine.Decision{{Action: engine.Fallback, Channel: "c"}}, verdict: overloaded}, "a@0s c@1s success"},
 		{"a channel outside the chain", play{outcomes: []enginetest.Outcome{failing(503)}, decisions: []engine.Decision{{Action: engine.Fallback, Channel: "z"}}, verdict: overloaded}, "a@0s exhausted 503 fourgate_exhausted [eligible]"},
@@ -186,6 +186,8 @@ func TestCallsEndAsTheirStorySays(t *testing.T) {
 		{"the caller goes in backoff", play{outcomes: []enginetest.Outcome{failing(429)}, decisions: []engine.Decision{retry}, verdict: limited(9 * time.Second), leaves: 3 * time.Second}, "a@0s cancelled"},
 		{"the caller goes mid-stream", play{outcomes: []enginetest.Outcome{{Status: 200, Relays: time.Minute}}, leaves: 3 * time.Second}, "a@0s cancelled"},
 		{"a cut after output is never replayed", play{outcomes: []enginetest.Outcome{{Status: 200, Broken: &engine.Evidence{NetKind: engine.NetUnexpectedEOF}}}, decisions: []engine.Decision{fallback}}, "a@0s partial [committed]"},
+		{"an error event after output keeps its cause", play{outcomes: []enginetest.Outcome{{Status: 200, Broken: &engine.Evidence{Transport: engine.TransportSSE, Frames: [][]byte{[]byte("data: {}\n\n")}}}}, decisions: []engine.Decision{fallback}, verdict: overloaded}, "a@0s partial [committed]"},
+		{"a redirect is not passed on", play{outcomes: []enginetest.Outcome{failing(307)}, decisions: []engine.Decision{{}}}, "a@0s policy_stop 502 upstream_redirect"},
 		{"a refusal is a success", play{outcomes: []enginetest.Outcome{failing(200)}, decisions: []engine.Decision{{}}, verdict: engine.Verdict{Class: engine.ClassRefusal}}, "a@0s success"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

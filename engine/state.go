@@ -52,6 +52,13 @@ type aim struct {
 // relaying: the attempt is committed. There is no plan any more.
 type relaying struct{ engagement }
 
+// broken: a committed attempt broke with an error of the upstream's own; the classifier
+// is asked for the cause.
+type broken struct {
+	engagement
+	evidence *Evidence
+}
+
 // closing: a committed attempt broke; the policy is asked for its effects only.
 type closing struct {
 	engagement
@@ -65,6 +72,9 @@ func (s *sending) step(t *trace, now time.Time, ev Event) (state, Instruction) {
 	switch ev := ev.(type) {
 	case *Gone:
 		t.attempt().phase = ev.Phase
+		if ev.NotStarted {
+			t.attempt().completion = CompletionNone
+		}
 		t.timing(now, ev.Timing)
 		return t.cancelled(now, s.engagement)
 	case *Held:
@@ -318,19 +328,41 @@ func (s *relaying) step(t *trace, now time.Time, ev Event) (state, Instruction) 
 		case ev.CallerGone:
 			return t.cancelled(now, s.engagement)
 		case ev.Broken != nil:
-			broken := *ev.Broken
-			broken.Phase = AfterOutput
-			f := FailureOf(Verdict{}, &broken)
-			t.fail(f)
-			t.fillQuestion(s.engagement, f)
-			t.ask = Ask{s.seq, &t.question}
-			return &closing{s.engagement, f}, &t.ask
+			ev.Broken.Phase = AfterOutput
+			if len(ev.Broken.Frames) > 0 {
+				// The upstream has said itself what broke: the plugin knows its words.
+				t.classify = Classify{s.seq, s.channel, ev.Broken}
+				return &broken{s.engagement, ev.Broken}, &t.classify
+			}
+			return t.close(s.engagement, ev.Broken, Verdict{})
 		}
 		t.attempt().class = ClassOK
 		t.standing.succeeded(now, s.channel, s.permit, s.seq == 1 && t.req.SDKRetry == 0, t.retry)
 		return t.finish(now, TerminalSuccess, Reply{})
 	}
 	return s, nil
+}
+
+func (s *broken) step(t *trace, now time.Time, ev Event) (state, Instruction) {
+	switch ev := ev.(type) {
+	case *Gone:
+		return t.cancelled(now, s.engagement)
+	case *Classified:
+		if ev.Attempt != s.seq {
+			return s, nil
+		}
+		return t.close(s.engagement, s.evidence, ev.Verdict)
+	}
+	return s, nil
+}
+
+// close asks the policy about a committed attempt that broke.
+func (t *trace) close(e engagement, ev *Evidence, v Verdict) (state, Instruction) {
+	f := FailureOf(v, ev)
+	t.fail(f)
+	t.fillQuestion(e, f)
+	t.ask = Ask{e.seq, &t.question}
+	return &closing{e, f}, &t.ask
 }
 
 func (s *closing) step(t *trace, now time.Time, ev Event) (state, Instruction) {

@@ -2,6 +2,7 @@ package policies
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"time"
 
@@ -10,9 +11,9 @@ import (
 	"github.com/fourgate-dev/fourgate/engine"
 )
 
-// errMistyped says that a policy's answer doesn't have the documented form. Which part
-// of it is for `policy explain` to show; the request needs to know no more than that.
-var errMistyped = errors.New("cannot read the policy's answer: it has not the form of docs/policies.md")
+// errMistyped says that a part of a policy's answer doesn't have the documented form. It
+// is wrapped with the names of the members that lead there.
+var errMistyped = errors.New("unknown member, wrong type or unknown word; see docs/policies.md for the answer's form")
 
 // maxEffects bounds the effects of one answer; there are four kinds.
 const maxEffects = 8
@@ -48,8 +49,13 @@ func readAnswer(v ast.Value) (engine.Decision, error) {
 	if err != nil {
 		return engine.Decision{}, err
 	}
-	if !acted || !reasoned || d.Channel != "" && d.Action != engine.Fallback {
-		return engine.Decision{}, errMistyped
+	switch {
+	case !acted:
+		return engine.Decision{}, fmt.Errorf("action: missing: %w", errMistyped)
+	case !reasoned:
+		return engine.Decision{}, fmt.Errorf("reason: missing: %w", errMistyped)
+	case d.Channel != "" && d.Action != engine.Fallback:
+		return engine.Decision{}, fmt.Errorf("channel: only with the action fallback: %w", errMistyped)
 	}
 	return d, nil
 }
@@ -141,7 +147,10 @@ func eachName(v ast.Value, f func(name string, v ast.Value) error) error {
 		if !ok {
 			return errMistyped
 		}
-		return f(string(name), v.Value)
+		if err := f(string(name), v.Value); err != nil {
+			return fmt.Errorf("%s: %w", string(name), err)
+		}
+		return nil
 	})
 }
 

@@ -305,3 +305,38 @@ func TestKnobsTurnTheDefaultPolicy(t *testing.T) {
 		t.Errorf("got %+v, want the 402 passed through and nothing blamed", got)
 	}
 }
+
+func TestRuleThatUsesPartsOfTheDefaultAnsweredItself(t *testing.T) {
+	t.Parallel()
+	text := `package fourgate
+
+import data.fourgate.standard
+
+decision := {"action": "abort", "reason": "batch_waits", "gates": standard.decision.gates} if {
+	input.failure.status == 503
+} else := standard.decision
+`
+	q := failed(t)
+	got := load(t, Options{}, text).Decide(&q)
+	if got.Reason.String() != "batch_waits" || !strings.HasSuffix(got.Rule, "p.rego:5") {
+		t.Errorf("got %+v, want the abort of line 5", got)
+	}
+}
+
+func TestFaultSaysWhichMember(t *testing.T) {
+	t.Parallel()
+	f := func(text, want string) {
+		t.Helper()
+		q := failed(t)
+		got := load(t, Options{}, "package fourgate\n\ndecision := "+text+"\n").Decide(&q)
+		if got.Fault == "" || !strings.Contains(got.Why, want) {
+			t.Errorf("%s: fault %q because %q, want %q", text, got.Fault, got.Why, want)
+		}
+	}
+	f(`{"action": "retri", "reason": "x"}`, "action: ")
+	f(`{"action": "retry", "reason": "x", "delay_ms": "5"}`, "delay_ms: ")
+	f(`{"action": "retry", "reason": "x", "gates": {"attempt_budget": "no"}}`, "gates: attempt_budget: ")
+	f(`{"action": "retry"}`, "reason: missing")
+	f(`{"action": "abort", "reason": "x"} if false`, "no rule of the entry point holds")
+	f(`{"action": "abort", "reason": sprintf("%d", [1 / (input.failure.status - 503)])}`, "p.rego:3")
+}

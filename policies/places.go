@@ -13,10 +13,14 @@ import (
 // default policy that an entry point may leave the answer to.
 //
 // To know which of them answered, each is given one more expression at the end of its
-// body: a call of a builtin of our own with the rule's number. The last one that was
-// called belongs to the rule that answered. OPA's tracer would tell the same, but it
-// doubles what a decision costs; the call is hardly seen. A default can't have a body:
-// it has answered if no rule has.
+// body: a call of a builtin of our own with the rule's number. OPA's tracer would tell
+// the same, but it doubles what a decision costs; the call is hardly seen. A default
+// can't have a body: it has answered if no rule has.
+//
+// The last call belongs to the rule that answered, with one exception. A rule of the
+// entry point that builds its own answer may use parts of the default policy's, whose
+// rules are then called before it or, from its head, after it: it answered all the same.
+// One whose answer is nothing but another rule's has left the answer to that rule.
 type places struct {
 	rules     []string
 	otherwise string // of the default, empty if there is none
@@ -57,7 +61,7 @@ func mark(modules map[string]*ast.Module, entry ast.Ref) places {
 			}
 			for ; r != nil; r = r.Else {
 				// Terms of its own: OPA shares those of small numbers.
-				number := ast.NewTerm(ast.Number(strconv.Itoa(len(p.rules))))
+				number := ast.NewTerm(ast.Number(strconv.Itoa(2*len(p.rules) + finality(r, rule.Equal(entry)))))
 				name := ast.NewTerm(markBuiltin.Ref())
 				number.Location, name.Location = r.Location, r.Location
 				call := ast.NewExpr([]*ast.Term{name, number})
@@ -70,18 +74,30 @@ func mark(modules map[string]*ast.Module, entry ast.Ref) places {
 	return p
 }
 
+// finality is 1 for a rule of the entry point that builds its own answer.
+func finality(r *ast.Rule, entered bool) int {
+	if !entered || r.Head.Value == nil {
+		return 0
+	}
+	if _, delegates := r.Head.Value.Value.(ast.Ref); delegates {
+		return 0
+	}
+	return 1
+}
+
 func placeOf(r *ast.Rule) string {
 	return fmt.Sprintf("%s:%d", r.Location.File, r.Location.Row)
 }
 
 // witness is the builtin for one evaluation: it writes the rule's number to place.
 func witness(place *int) map[string]*topdown.Builtin {
+	final := false
 	return map[string]*topdown.Builtin{markBuiltin.Name: {
 		Decl: markBuiltin,
 		Func: func(_ topdown.BuiltinContext, operands []*ast.Term, found func(*ast.Term) error) error {
 			if n, ok := operands[0].Value.(ast.Number); ok {
-				if i, whole := n.Int(); whole {
-					*place = i
+				if i, whole := n.Int(); whole && (i%2 == 1 || !final) {
+					*place, final = i/2, i%2 == 1
 				}
 			}
 			return found(ast.InternedTerm(true))

@@ -3,6 +3,7 @@ package policies
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -73,15 +74,15 @@ func (s *Set) ask(q *engine.Question) engine.Decision {
 // OPA included: one request's odd failure must not end the others.
 func (s *Set) evaluate(q *engine.Question) (d engine.Decision) {
 	defer func() {
-		if recover() != nil {
-			d = engine.Decision{Fault: faultError}
+		if r := recover(); r != nil {
+			d = engine.Decision{Fault: faultError, Why: because(fmt.Errorf("the evaluation panicked: %v", r))}
 		}
 	}()
 
 	ctx := context.Background()
 	txn, err := s.store.NewTransaction(ctx)
 	if err != nil {
-		return engine.Decision{Fault: faultError}
+		return engine.Decision{Fault: faultError, Why: because(err)}
 	}
 	defer s.store.Abort(ctx, txn)
 
@@ -104,17 +105,25 @@ func (s *Set) evaluate(q *engine.Question) (d engine.Decision) {
 			return nil
 		})
 	if err != nil {
-		return engine.Decision{Fault: faultOf(err), Rule: s.places.at(place)}
+		return engine.Decision{Fault: faultOf(err), Rule: s.places.at(place), Why: because(err)}
 	}
 	if answer == nil {
-		return engine.Decision{Fault: faultUndefined}
+		return engine.Decision{Fault: faultUndefined, Why: "no rule of the entry point holds for this question; give it a default"}
 	}
 	d, err = readAnswer(answer)
 	if err != nil {
-		return engine.Decision{Fault: faultMistyped, Rule: s.places.at(place)}
+		return engine.Decision{Fault: faultMistyped, Rule: s.places.at(place), Why: because(err)}
 	}
 	d.Rule = s.places.at(place)
 	return d
+}
+
+// maxWhy bounds what a log line says of a fault.
+const maxWhy = 400
+
+func because(err error) string {
+	text := err.Error()
+	return text[:min(len(text), maxWhy)]
 }
 
 // faultOf names what OPA reports.

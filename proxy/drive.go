@@ -77,7 +77,12 @@ func (x *exchange) classify(in *engine.Classify) engine.Event {
 }
 
 func (x *exchange) ask(in *engine.Ask) engine.Event {
-	x.events.decided = engine.Decided{Attempt: in.Attempt, Decision: x.snapshot.Policy.Decide(in.Question)}
+	d := x.snapshot.Policy.Decide(in.Question)
+	if d.Fault != "" {
+		x.server.metrics.policyFaults.of(d.Fault).Inc()
+		x.server.policyFaults.tell(x.now(), x.server.around.Logger, x.id, &d)
+	}
+	x.events.decided = engine.Decided{Attempt: in.Attempt, Decision: d}
 	return &x.events.decided
 }
 

@@ -11,15 +11,16 @@ import (
 
 // metrics are the proxy's counters. All names and labels are in this file.
 type metrics struct {
-	requests    family[requestLabels, prometheus.Counter]
-	durations   family[durationLabels, prometheus.Observer]
-	attempts    family[attemptLabels, prometheus.Counter]
-	decisions   family[decisionLabels, prometheus.Counter]
-	interlocks  family[engine.Interlock, prometheus.Counter]
-	unknowns    family[string, prometheus.Counter]
-	classifiers family[faultLabels, prometheus.Counter]
-	refusals    family[refusalLabels, prometheus.Counter]
-	panics      prometheus.Counter
+	requests     family[requestLabels, prometheus.Counter]
+	durations    family[durationLabels, prometheus.Observer]
+	attempts     family[attemptLabels, prometheus.Counter]
+	decisions    family[decisionLabels, prometheus.Counter]
+	interlocks   family[engine.Interlock, prometheus.Counter]
+	unknowns     family[string, prometheus.Counter]
+	classifiers  family[faultLabels, prometheus.Counter]
+	policyFaults family[string, prometheus.Counter]
+	refusals     family[refusalLabels, prometheus.Counter]
+	panics       prometheus.Counter
 }
 
 type (
@@ -61,12 +62,13 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	interlocks := counter("fourgate_interlock_total", "Times that an interlock overruled a decision.", "interlock")
 	unknowns := counter("fourgate_unknown_failures_total", "Failures that no classifier knew.", "provider")
 	classifiers := counter("fourgate_classifier_faults_total", "Classifier calls without a usable verdict.", "classifier", "kind")
+	policyFaults := counter("fourgate_policy_faults_total", "Questions to which the policy gave no usable answer.", "kind")
 	refusals := counter("fourgate_refusals_total", "Requests refused before any upstream call.", "endpoint", "code")
 	panics := prometheus.NewCounter(prometheus.CounterOpts{Name: "fourgate_panics_total", Help: "Requests ended by a defect of the proxy."})
 	durations := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "fourgate_request_duration_seconds", Help: "Time from a request's arrival to its end.", Buckets: durationBuckets,
 	}, []string{"group", "endpoint"})
-	for _, c := range []prometheus.Collector{requests, attempts, decisions, interlocks, unknowns, classifiers, refusals, panics, durations} {
+	for _, c := range []prometheus.Collector{requests, attempts, decisions, interlocks, unknowns, classifiers, policyFaults, refusals, panics, durations} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}
@@ -92,6 +94,9 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		}),
 		classifiers: newFamily(func(l faultLabels) prometheus.Counter {
 			return classifiers.WithLabelValues(l.classifier, l.kind)
+		}),
+		policyFaults: newFamily(func(kind string) prometheus.Counter {
+			return policyFaults.WithLabelValues(kind)
 		}),
 		refusals: newFamily(func(l refusalLabels) prometheus.Counter {
 			return refusals.WithLabelValues(l.endpoint.String(), string(l.code))

@@ -81,14 +81,15 @@ type Around struct {
 
 // Server is the proxy. Make one with [New].
 type Server struct {
-	settings Settings
-	around   Around
-	metrics  *metrics
-	snapshot atomic.Pointer[snapshot]
-	running  running
-	draining atomic.Bool
-	http     fasthttp.Server
-	watch    *watch.Set
+	settings     Settings
+	around       Around
+	metrics      *metrics
+	snapshot     atomic.Pointer[snapshot]
+	running      running
+	draining     atomic.Bool
+	policyFaults faultLog
+	http         fasthttp.Server
+	watch        *watch.Set
 	// exchanges are those of requests that were answered whole. A stream's is left to
 	// the garbage collector.
 	exchanges sync.Pool

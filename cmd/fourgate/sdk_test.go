@@ -79,7 +79,7 @@ func TestOfficialSDKsThroughTheProxy(t *testing.T) {
 			// A stream breaks after output: a typed error, not a short answer.
 			r.script("a", "cut after=3")
 			v = r.sdk(s.script, "stream")[0]
-			if v.Error != s.midStreamError || v.Text == "" || !strings.Contains(v.Message, "broke after output") {
+			if v.Error != s.midStreamError || v.Text == "" || !strings.Contains(v.Message, "broke after a part of it was passed on") {
 				t.Errorf("the application sees %+v", v)
 			}
 
