@@ -107,6 +107,7 @@ var abiFunctions = [...]abiFunction{
 	{"names_model", "(i32,i32,i32)->i32", (*call).namesModel},
 	{"header", "(i32,i32,i32,i32)->i32", (*call).header},
 	{"header_contains", "(i32,i32,i32,i32)->i32", (*call).headerContains},
+	{"header_matches", "(i32,i32,i32,i32)->i64", (*call).headerMatches},
 	{"header_duration", "(i32,i32,i32)->i64", (*call).headerDuration},
 	{"retry_after", "()->i64", (*call).retryAfter},
 	{"body", "(i32,i32,i32)->i32", (*call).body},
@@ -120,6 +121,7 @@ var abiFunctions = [...]abiFunction{
 	{"json_int", "(i32,i32,i32)->i64", (*call).jsonInt},
 	{"json_is", "(i32,i32,i32,i32,i32)->i32", (*call).jsonIs},
 	{"json_contains", "(i32,i32,i32,i32,i32)->i32", (*call).jsonContains},
+	{"json_matches", "(i32,i32,i32,i32,i32)->i64", (*call).jsonMatches},
 	{"json_duration", "(i32,i32,i32,i32)->i64", (*call).jsonDuration},
 	{"verdict", "(i32,i32,i32,i32,i64)->", (*call).verdict},
 }

@@ -23,7 +23,7 @@ func probe(name, text string, numbers bool, args ...int64) []byte {
 	result := []byte{i32}
 	verdict := cat([]byte{0x41, 1, 0x41, 2, 0x41}, sleb(bufferAt), code, []byte{0x10, 1, 0x42, 0x7f, 0x10, 0})
 	if numbers {
-		if strings.Contains(name, "duration") || name == "retry_after" || name == "json_int" {
+		if strings.Contains(name, "duration") || name == "retry_after" || name == "json_int" || strings.Contains(name, "matches") {
 			result = []byte{i64}
 		}
 		extend := []byte{}
@@ -141,6 +141,10 @@ func TestNumberQuestions(t *testing.T) {
 	f("json_is", "error.codecode|a_code", 1, -1, at, 10, at+10, 11)
 	f("json_is", "error.codecode", -1, -1, at, 10, at+10, 4)
 	f("json_contains", "error.codecode", 0, -1, at, 10, at+10, 4)
+	f("json_matches", "error.code|error.waitnone\na_\ntry*in", 6, -1, at, 21, at+21, 14)
+	f("json_matches", "error.nonea", 0, -1, at, 10, at+10, 1)
+	f("header_matches", "x-wordother\nword", 2, at, 6, at+6, 10)
+	f("header_matches", "x-noneo", 0, at, 6, at+6, 1)
 	f("json_duration", "error.list.*.d", 2000, -1, at, 14, 0)
 	f("json_duration", "error.wait", 3890, -1, at, 10, 1)
 	f("json_duration", "error.wait", -1, -1, at, 10, 0)

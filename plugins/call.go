@@ -29,6 +29,7 @@ type call struct {
 	ev       *engine.Evidence
 	mem      api.Memory
 	lists    *phraseLists // of the module that asks
+	sets     *phraseLists // and its lists of lists
 	deadline time.Time
 	now      time.Time // the response's date, read when it is first needed
 	nowRead  bool
@@ -127,7 +128,7 @@ func (c *call) end() bool { return c.timer.Stop() }
 // release drops every reference to the evidence, which lives only as long as the
 // request.
 func (c *call) release() {
-	c.ev, c.mem, c.lists = nil, nil, nil
+	c.ev, c.mem, c.lists, c.sets = nil, nil, nil, nil
 	for i := range c.docs {
 		c.docs[i].text = nil
 	}
@@ -165,7 +166,12 @@ func (c *call) guestText(ptr, length uint64, limit uint32) []byte {
 
 // phrasesOf returns the list of phrases that the guest names.
 func (c *call) phrasesOf(ptr, length uint64) *phrases {
-	return c.lists.of(c.guestText(ptr, length, maxText))
+	return c.lists.of(c.guestText(ptr, length, maxText), newPhrases)
+}
+
+// phraseSetOf returns the lists of phrases, one a line, that the guest names.
+func (c *call) phraseSetOf(ptr, length uint64) *phrases {
+	return c.sets.of(c.guestText(ptr, length, maxText), newPhraseSet)
 }
 
 // guestBuffer returns the part of the guest's memory that a host function may write.
@@ -250,16 +256,34 @@ func (c *call) header(stack []uint64) {
 }
 
 func (c *call) headerContains(stack []uint64) {
-	value, ok := c.headerValue(stack[0], stack[1])
+	text, ok := c.headerText(stack[0], stack[1])
 	if !ok {
 		give(stack, absent)
 		return
+	}
+	give(stack, text.findAny(c.phrasesOf(stack[2], stack[3])))
+}
+
+func (c *call) headerMatches(stack []uint64) {
+	text, ok := c.headerText(stack[0], stack[1])
+	if !ok {
+		stack[0] = 0
+		return
+	}
+	stack[0] = text.matches(c.phraseSetOf(stack[2], stack[3]))
+}
+
+// headerText returns the named header's value, to be searched before the next question.
+func (c *call) headerText(ptr, length uint64) (*searchText, bool) {
+	value, ok := c.headerValue(ptr, length)
+	if !ok {
+		return nil, false
 	}
 	text := append(c.take(0), value[:min(len(value), maxSearch)]...)
 	lower(text)
 	l := &c.lowered[maxLowered].searchText
 	l.prepare(text)
-	give(stack, l.findAny(c.phrasesOf(stack[2], stack[3])))
+	return l, true
 }
 
 func (c *call) headerDuration(stack []uint64) {

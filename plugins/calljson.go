@@ -338,6 +338,15 @@ func (c *call) jsonContains(stack []uint64) {
 	give(stack, absent)
 }
 
+func (c *call) jsonMatches(stack []uint64) {
+	set := c.phraseSetOf(stack[3], stack[4])
+	var found uint64
+	for _, p := range c.places(stack[0], stack[1], stack[2]) {
+		found |= c.textOf(p).matches(set)
+	}
+	stack[0] = found
+}
+
 func (c *call) jsonDuration(stack []uint64) {
 	p, ok := c.find(stack[0], stack[1], stack[2])
 	var d time.Duration

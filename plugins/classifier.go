@@ -57,7 +57,7 @@ func (c *classifier) Classify(ev *engine.Evidence) engine.Verdict {
 func (p *program) run(ev *engine.Evidence) engine.Verdict {
 	state, _ := p.host.calls.Get().(*call)
 	state.reset(ev, p.timeout)
-	state.lists = &p.lists
+	state.lists, state.sets = &p.lists, &p.sets
 	v, i := p.ask(state)
 	// Only after the clock was stopped in time is it sure that nobody closes the instance.
 	inTime := state.end()

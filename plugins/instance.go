@@ -34,6 +34,7 @@ type program struct {
 	stores   bool     // its code may write into its memory
 	reusable bool
 	lists    phraseLists
+	sets     phraseLists
 
 	mu    sync.Mutex
 	idle  []*instance

@@ -1,6 +1,8 @@
 package plugins_test
 
 import (
+	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -125,4 +127,35 @@ func TestAllocations(t *testing.T) {
 			t.Errorf("%s: %v allocations for a long body, %v for a short one", name, least["long"], least["short"])
 		}
 	}
+}
+
+// TestKeptMemory holds what the host keeps for the next classifications: all instances
+// of all built-in classifiers and the state of as many calls as there were at once.
+func TestKeptMemory(t *testing.T) {
+	host := openHost(t) // not parallel: it reads the process' memory
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	all := builtins(t, host)
+	var workers sync.WaitGroup
+	for range 32 {
+		workers.Go(func() {
+			for range 20 {
+				for name, ev := range shortErrors {
+					all[name].Classify(&ev)
+				}
+				ev := longError()
+				all["generic"].Classify(&ev)
+			}
+		})
+	}
+	workers.Wait()
+	runtime.GC() // what is pooled survives one collection
+	runtime.ReadMemStats(&after)
+	kept := int64(after.HeapAlloc) - int64(before.HeapAlloc)
+	if kept > 16<<20 {
+		t.Errorf("%d KiB are kept", kept>>10)
+	}
+	t.Logf("kept: %d KiB", kept>>10)
+	runtime.KeepAlive(all)
 }

@@ -18,7 +18,8 @@ type phrases struct{ list []phrase }
 
 // phrase is one alternative that is not empty.
 type phrase struct {
-	number int32
+	number int32  // in its list
+	list   uint8  // which list it belongs to, where there are several
 	head   []byte // up to the first '*'
 	tail   []byte // behind it
 	star   bool
@@ -51,6 +52,23 @@ func newPhrases(text []byte) *phrases {
 	return p
 }
 
+// maxMatches is how many lists one search with several takes: an answer has 64 bits.
+const maxMatches = 64
+
+// newPhraseSet takes several lists apart, one a line.
+func newPhraseSet(text []byte) *phrases {
+	all := &phrases{}
+	for i, more := 0, true; more && i < maxMatches; i++ {
+		var line []byte
+		line, text, more = bytes.Cut(text, []byte{'\n'})
+		for _, f := range newPhrases(line).list {
+			f.list = uint8(i)
+			all.list = append(all.list, f)
+		}
+	}
+	return all
+}
+
 // phraseLists remembers the lists that a module searches for: they are the same ones for
 // each failure, and taking them apart costs more than most searches.
 type phraseLists struct {
@@ -59,10 +77,10 @@ type phraseLists struct {
 	bytes int
 }
 
-// of returns a list, remembered or newly made. A nil receiver remembers nothing.
-func (l *phraseLists) of(text []byte) *phrases {
+// of returns a list, remembered or newly made by parse. A nil receiver remembers nothing.
+func (l *phraseLists) of(text []byte, parse func([]byte) *phrases) *phrases {
 	if l == nil {
-		return newPhrases(text)
+		return parse(text)
 	}
 	if known := l.known.Load(); known != nil {
 		if p, ok := (*known)[string(text)]; ok {
@@ -70,7 +88,7 @@ func (l *phraseLists) of(text []byte) *phrases {
 		}
 	}
 	key := string(text)
-	p := newPhrases([]byte(key)) // text is the guest's memory, which changes
+	p := parse([]byte(key)) // text is the guest's memory, which changes
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	old := l.known.Load()

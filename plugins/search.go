@@ -47,17 +47,28 @@ func (s *searchText) may(phrase []byte) bool {
 // findAny returns the number of the first phrase that stands in the text, or -1.
 func (s *searchText) findAny(p *phrases) int32 {
 	for i := range p.list {
-		f := &p.list[i]
-		if s.pairs[f.words[0]&63]&f.bits[0] != f.bits[0] ||
-			s.pairs[f.words[1]&63]&f.bits[1] != f.bits[1] ||
-			s.pairs[f.words[2]&63]&f.bits[2] != f.bits[2] {
-			continue
-		}
-		if s.has(f) {
+		if f := &p.list[i]; s.might(f) && s.has(f) {
 			return f.number
 		}
 	}
 	return absent
+}
+
+// matches returns a bit for each list of which a phrase stands in the text.
+func (s *searchText) matches(p *phrases) (found uint64) {
+	for i := range p.list {
+		if f := &p.list[i]; s.might(f) && found&(1<<f.list) == 0 && s.has(f) {
+			found |= 1 << f.list
+		}
+	}
+	return found
+}
+
+// might settles most phrases by three of their pairs.
+func (s *searchText) might(f *phrase) bool {
+	return s.pairs[f.words[0]&63]&f.bits[0] == f.bits[0] &&
+		s.pairs[f.words[1]&63]&f.bits[1] == f.bits[1] &&
+		s.pairs[f.words[2]&63]&f.bits[2] == f.bits[2]
 }
 
 func (s *searchText) has(f *phrase) bool {

@@ -33,6 +33,21 @@ func TestFindAny(t *testing.T) {
 	f("限额速率限制", "速率限制", 0)
 }
 
+func TestMatches(t *testing.T) {
+	t.Parallel()
+	f := func(text, lists string, want uint64) {
+		t.Helper()
+		var s searchText
+		s.prepare([]byte(text))
+		if got := s.matches(newPhraseSet([]byte(lists))); got != want {
+			t.Errorf("%q in %q: %b; want %b", lists, text, got, want)
+		}
+	}
+	f("the model is overloaded", "busy|overloaded\nmodel\nnone\n\nthe*is", 0b10011)
+	f("", "a\nb", 0)
+	f("a", strings.Repeat("\n", 63)+"a\na", 1<<63)
+}
+
 func FuzzSearch(f *testing.F) {
 	f.Add("model 'x' not found", "a|model*not found")
 	f.Add("aaaaaaaab", "a*a*a*b")

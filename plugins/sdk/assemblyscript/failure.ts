@@ -3,7 +3,7 @@
 // an event, a member of a choice, a JSON text inside a string of another provider's
 // envelope. After locate() the questions below work on all of them.
 
-import { contains, headerContains, jsonAt, jsonContains, jsonDuration, jsonInt, jsonIs, jsonKind, jsonState, NoInt, Kind, State, status, AsValue, InText, headerDuration, retryAfter, Text, utf8 } from "./fourgate";
+import { contains, headerContains, headerMatches, jsonAt, jsonContains, jsonDuration, jsonInt, jsonIs, jsonKind, jsonMatches, jsonState, listsOf, NoInt, Kind, State, status, AsValue, InText, headerDuration, retryAfter, Text, utf8 } from "./fourgate";
 
 /** root is the whole document, found the error value in it; -1 if there is none. */
 export let root: i32 = -1;
@@ -19,6 +19,7 @@ export let code: i32 = 0;
 
 /** locate looks for an error in a document and says whether there is one. */
 export function locate(doc: i32): bool {
+  known = 0;
   found = -1;
   bare = false;
   code = status() >= 400 ? status() : 0;
@@ -62,21 +63,64 @@ function besides(): Text {
   return utf8("code|type|error_type|error.code|error.type|availability.code|error.availability.code|headers.:exception-type");
 }
 
-/** says searches the codes and types of an error: the words that programs read. */
-export function says(words: Text): bool {
-  return (!text && jsonContains(found, utf8("code|type|status|reason|error_type|details.*.reason|innererror.code|metadata.error_type|metadata.limit_source|availability.code"), words)) ||
-    (beside && jsonContains(root, besides(), words)) ||
-    (amazon && headerContains(utf8("x-amzn-errortype"), words));
+// What was found is asked about dozens of times, so all lists are searched for at once, up
+// to 64 of them in a group, when the first one of the group is asked for.
+let known: i32 = 0; // a bit for each group below that has been searched for
+let saysFirst: i64 = 0;
+let saysMore: i64 = 0;
+let tellsFirst: i64 = 0;
+let tellsMore: i64 = 0;
+
+/**
+ * says searches the codes and types of an error: the words that programs read. Write the
+ * list in the call, as says(utf8("one|another")); see listsOf().
+ */
+export function says(list: i32): bool {
+  if (list < 64) {
+    if ((known & 1) == 0) {
+      saysFirst = saying(listsOf("says", 0));
+      known |= 1;
+    }
+    return ((saysFirst >> list) & 1) != 0;
+  }
+  if ((known & 2) == 0) {
+    saysMore = saying(listsOf("says", 1));
+    known |= 2;
+  }
+  return ((saysMore >> (list - 64)) & 1) != 0;
+}
+
+function saying(lists: Text): i64 {
+  let all: i64 = 0;
+  if (!text) all = jsonMatches(found, utf8("code|type|status|reason|error_type|details.*.reason|innererror.code|metadata.error_type|metadata.limit_source|availability.code"), lists);
+  if (beside) all |= jsonMatches(root, besides(), lists);
+  if (amazon) all |= headerMatches(utf8("x-amzn-errortype"), lists);
+  return all;
+}
+
+/** tells searches the sentences of an error: the words that people read. It is called as says() is. */
+export function tells(list: i32): bool {
+  if (list < 64) {
+    if ((known & 4) == 0) {
+      tellsFirst = telling(listsOf("tells", 0));
+      known |= 4;
+    }
+    return ((tellsFirst >> list) & 1) != 0;
+  }
+  if ((known & 8) == 0) {
+    tellsMore = telling(listsOf("tells", 1));
+    known |= 8;
+  }
+  return ((tellsMore >> (list - 64)) & 1) != 0;
+}
+
+function telling(lists: Text): i64 {
+  return jsonMatches(found, text ? utf8("") : utf8("message|Message|msg|status_msg|detail|detail.0.msg|message.detail|metadata.raw|title"), lists);
 }
 
 /** codeIs compares the error's code as a whole: for numbers, which stand in others. */
 export function codeIs(words: Text): bool {
   return jsonIs(found, utf8("code|type|status_code"), words) || jsonIs(root, utf8("code"), words);
-}
-
-/** tells searches the sentences of an error: the words that people read. */
-export function tells(words: Text): bool {
-  return jsonContains(found, text ? utf8("") : utf8("message|Message|msg|status_msg|detail|detail.0.msg|message.detail|metadata.raw|title"), words);
 }
 
 /** wait is what the wire tells to wait, in the corpus' order of trust, or -1. */

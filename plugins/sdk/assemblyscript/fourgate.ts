@@ -13,6 +13,14 @@ export type Text = usize;
 
 const texts: usize = utf8Table();
 
+/**
+ * listsOf is the text of all lists that are passed to the function of the given name, one
+ * a line; like utf8(), it never runs. build.mjs collects them: where a call says
+ * name(utf8("...")), the list's number takes its place.
+ */
+// @ts-ignore: decorator
+@inline export function listsOf(_name: string, _group: i32): Text { return 0; }
+
 // @ts-ignore: decorator
 @inline function at(t: Text): usize { return texts + t + 2; }
 // @ts-ignore: decorator
@@ -144,6 +152,8 @@ export const InText: i32 = 1;
 // @ts-ignore: decorator
 @external("fourgate", "header_contains") declare function header_contains(name: usize, nameLen: u32, text: usize, textLen: u32): i32;
 // @ts-ignore: decorator
+@external("fourgate", "header_matches") declare function header_matches(name: usize, nameLen: u32, lists: usize, listsLen: u32): i64;
+// @ts-ignore: decorator
 @external("fourgate", "header_duration") declare function header_duration(name: usize, nameLen: u32, how: i32): i64;
 // @ts-ignore: decorator
 @external("fourgate", "contains") declare function contains_(doc: i32, text: usize, textLen: u32): i32;
@@ -157,6 +167,8 @@ export const InText: i32 = 1;
 @external("fourgate", "json_is") declare function json_is(doc: i32, path: usize, pathLen: u32, text: usize, textLen: u32): i32;
 // @ts-ignore: decorator
 @external("fourgate", "json_contains") declare function json_contains(doc: i32, path: usize, pathLen: u32, text: usize, textLen: u32): i32;
+// @ts-ignore: decorator
+@external("fourgate", "json_matches") declare function json_matches(doc: i32, path: usize, pathLen: u32, lists: usize, listsLen: u32): i64;
 // @ts-ignore: decorator
 @external("fourgate", "json_duration") declare function json_duration(doc: i32, path: usize, pathLen: u32, how: i32): i64;
 // @ts-ignore: decorator
@@ -180,6 +192,10 @@ export function jsonInt(doc: i32, path: Text): i64 { return json_int(doc, at(pat
 export function jsonIs(doc: i32, path: Text, words: Text): bool { return json_is(doc, at(path), size(path), at(words), size(words)) >= 0; }
 /** jsonContains says whether one of the values has one of the phrases. */
 export function jsonContains(doc: i32, path: Text, phrases: Text): bool { return json_contains(doc, at(path), size(path), at(phrases), size(phrases)) >= 0; }
+/** jsonMatches returns a bit for each list, one a line, of which a phrase is in one of the values. */
+export function jsonMatches(doc: i32, path: Text, lists: Text): i64 { return json_matches(doc, at(path), size(path), at(lists), size(lists)); }
+/** headerMatches does the same with a header's value. */
+export function headerMatches(name: Text, lists: Text): i64 { return header_matches(at(name), size(name), at(lists), size(lists)); }
 /** jsonDuration reads a value as a wait in milliseconds, -1 if there is none. */
 export function jsonDuration(doc: i32, path: Text, how: i32): i64 { return json_duration(doc, at(path), size(path), how); }
 /** answer gives the verdict; call it exactly once. retryAfterMs is -1 for none. */
