@@ -73,7 +73,7 @@ async function collect(path) {
   const replaced = source
     .replace(listed, (whole, name, pieces) => `${name}(${number(name, textOf(pieces))}${lines(whole)})`)
     .replace(literal, (whole, pieces) => place(textOf(pieces)) + lines(whole));
-  const odd = replaced.match(/(?<!function )\b(says|tells)\((?!\s*\d)[^\n]{0,40}/);
+  const odd = replaced.match(/(?<!function )\b(says|tells)\((?!\s*[\d)])[^\n]{0,40}/);
   if (odd) throw new Error(`${path}: write the list in the call, as says(utf8("one|another")): ${odd[0]}`);
   sources.set(path, replaced);
   for (const [, name] of source.matchAll(imported)) await collect(join(dirname(path), name + ".ts"));

@@ -72,8 +72,8 @@ let tellsFirst: i64 = 0;
 let tellsMore: i64 = 0;
 
 /**
- * says searches the codes and types of an error: the words that programs read. Write the
- * list in the call, as says(utf8("one|another")); see listsOf().
+ * says searches the codes and types of an error: the words that programs read. The list is
+ * written in the call, as utf8() of a literal; see listsOf().
  */
 export function says(list: i32): bool {
   if (list < 64) {
