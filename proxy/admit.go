@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -18,10 +19,9 @@ import (
 // admit does everything that comes before the first attempt: method, caller, body,
 // judgement of the body, chain.
 func (x *exchange) admit() *problem {
-	x.shape = shapeOf(x.endpoint.Protocol())
 	if x.head.method != fasthttp.MethodPost {
 		return &problem{status: 405, code: codeWrongMethod, allow: "POST",
-			message: fmt.Sprintf("%s is served for POST, not for %s", endpointPath(x.endpoint), x.head.method)}
+			message: fmt.Sprintf("this path is served for POST, not for %s", x.head.method)}
 	}
 	if p := x.authenticate(); p != nil {
 		return p
@@ -31,17 +31,55 @@ func (x *exchange) admit() *problem {
 		return p
 	}
 	x.bodyRead = true
-	body, fault := judge.Request(x.endpoint, raw)
+	body, fault := x.judge(raw)
 	if fault != nil {
 		return &problem{status: 400, code: codeBadBody, message: fault.Message}
 	}
 	x.body, x.raw = body, raw
-	return x.route()
+	return x.findChain()
+}
+
+// judge reads the body as its endpoint and content type say. Where the path names the
+// model and the kind of answer, the path counts, and a body that names another model is
+// refused: a provider might go by it.
+func (x *exchange) judge(raw []byte) (judge.Body, *judge.Fault) {
+	if (x.endpoint == engine.OpenAIImages || x.endpoint == engine.OpenAIAudio) && judge.IsForm(x.head.contentType) {
+		return judge.Form(x.endpoint, x.head.contentType, raw)
+	}
+	body, fault := judge.Request(x.endpoint, raw)
+	if fault != nil || x.route.model == "" {
+		return body, fault
+	}
+	if body.Model != "" && strings.TrimPrefix(body.Model, modelPrefix) != x.route.model {
+		return judge.Body{}, &judge.Fault{Reason: judge.BadModel, Offset: body.ModelStart,
+			Message: `The body's "model" is another one than the path's. Leave it out of the body.`}
+	}
+	body.Stream = x.route.stream
+	return body, nil
+}
+
+// modelPrefix is what Gemini's bodies put before a model's name.
+const modelPrefix = "models/"
+
+// contract is what the caller asks for.
+func (x *exchange) contract() engine.Contract {
+	if x.route.model != "" {
+		return engine.Contract{Model: x.route.model, Endpoint: x.endpoint}
+	}
+	return engine.Contract{Model: x.body.Model, Endpoint: x.endpoint}
 }
 
 // authenticate finds the caller by whichever of its credentials is known.
 func (x *exchange) authenticate() *problem {
 	catalog := x.snapshot.Catalog
+	if x.route.protocol == engine.ProtocolGemini {
+		// Google's older clients show the key in the query.
+		if _, query, _ := strings.Cut(x.head.target, "?"); query != "" {
+			if key := queryValue(query, "key"); key != "" {
+				x.head.credentials = append(x.head.credentials, key)
+			}
+		}
+	}
 	for _, shown := range x.head.credentials {
 		if caller, ok := catalog.Caller(shown); ok {
 			x.caller = caller
@@ -52,7 +90,7 @@ func (x *exchange) authenticate() *problem {
 		x.caller = caller
 		return nil
 	}
-	message := "no key was shown; send this gateway's own key as Authorization: Bearer KEY or x-api-key: KEY"
+	message := "no key was shown; send this gateway's own key as Authorization: Bearer KEY, x-api-key: KEY or x-goog-api-key: KEY"
 	if len(x.head.credentials) > 0 {
 		message = "the key that was shown is not one of this gateway's callers; a provider's own key is not accepted here"
 	}
@@ -123,9 +161,7 @@ func (s *Server) expect(ctx *fasthttp.RequestCtx) int {
 	x := s.begin(ctx)
 	p := x.frame()
 	if p == nil {
-		var where place
-		if where, x.endpoint = locate(x.head.target); where == placeEndpoint {
-			x.shape = shapeOf(x.endpoint.Protocol())
+		if x.endpoint = x.route.endpoint; x.route.place == placeEndpoint {
 			if p = x.authenticate(); p == nil && x.head.contentLength > s.settings.MaxBody {
 				p = tooLarge(s.settings.MaxBody)
 			}
@@ -139,13 +175,13 @@ func (s *Server) expect(ctx *fasthttp.RequestCtx) int {
 	return p.status
 }
 
-// route builds the engine's view of the request and asks for its chain.
-func (x *exchange) route() *problem {
+// findChain builds the engine's view of the request and asks for its chain.
+func (x *exchange) findChain() *problem {
 	retries, _ := strconv.Atoi(x.head.retryCount)
 	x.request = engine.Request{
 		ID:       x.id,
 		Caller:   x.caller,
-		Contract: engine.Contract{Model: x.body.Model, Endpoint: x.endpoint},
+		Contract: x.contract(),
 		Stream:   x.body.Stream,
 		Tools:    x.body.Tools,
 		SDKRetry: min(max(retries, 0), maxSDKRetry),

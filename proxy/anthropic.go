@@ -17,8 +17,8 @@ func (anthropicShape) appendError(dst []byte, p *problem, id string) []byte {
 }
 
 // appendEvent names the event, which is the only thing that Anthropic's SDKs act on.
-func (s anthropicShape) appendEvent(dst []byte, p *problem, id string) []byte {
-	dst = append(dst, "event: error\ndata: "...)
+func (s anthropicShape) appendEvent(dst []byte, p *problem, id string, at streamPlace) []byte {
+	dst = append(at.separate(dst), "event: error\ndata: "...)
 	dst = s.appendError(dst, p, id)
 	return append(dst, "\n\n"...)
 }

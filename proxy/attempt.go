@@ -70,7 +70,7 @@ func (x *exchange) address(in *engine.Send, p *provider) {
 		engine.Header{Name: "X-Fourgate-Attempt", Value: strconv.Itoa(in.Attempt)})
 	x.upreq = upstream.Request{
 		Method: "POST",
-		Path:   upstreamPath(p.versioned, x.endpoint, x.head.target),
+		Path:   x.route.upstreamPath(p.versioned, in.ModelSent, x.head.target),
 		Header: h,
 		Body:   x.bodyFor(in.ModelSent),
 	}
@@ -80,10 +80,17 @@ func (x *exchange) address(in *engine.Send, p *provider) {
 // replaced where the channel declares another.
 func (x *exchange) bodyFor(model string) [][]byte {
 	b := &x.body
-	if model == b.Model {
+	if b.ModelEnd == 0 || model == x.request.Contract.Model {
 		return append(x.upreq.Body[:0], x.raw)
 	}
-	return append(x.upreq.Body[:0], x.raw[:b.ModelStart], appendQuoted(nil, model), x.raw[b.ModelEnd:])
+	name := []byte(model)
+	if !b.BareModel {
+		if strings.HasPrefix(b.Model, modelPrefix) && x.route.model != "" {
+			model = modelPrefix + model
+		}
+		name = appendQuoted(nil, model)
+	}
+	return append(x.upreq.Body[:0], x.raw[:b.ModelStart], name, x.raw[b.ModelEnd:])
 }
 
 // readError reads the body of a response whose status is an error.

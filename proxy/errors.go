@@ -74,20 +74,38 @@ func (p *problem) advice() (shouldRetry bool, seconds, millis string) {
 type protocol interface {
 	// appendError appends a whole error body.
 	appendError(dst []byte, p *problem, id string) []byte
-	// appendEvent appends one error event for a stream that has begun, its blank line
-	// included. A stream ends after it.
-	appendEvent(dst []byte, p *problem, id string) []byte
+	// appendEvent appends one error event for a stream that has come to a place. A stream
+	// ends after it, without the protocol's own end mark.
+	appendEvent(dst []byte, p *problem, id string, at streamPlace) []byte
 }
 
-// shapeOf returns the error shapes of a protocol.
-func shapeOf(p engine.Protocol) protocol {
-	switch p {
-	case engine.ProtocolAnthropic:
+// streamPlace is how far a caller's stream has come.
+type streamPlace struct {
+	open   bool // within an event, or an element of an array
+	events int  // that were sent whole
+}
+
+// shapeOf returns the error shapes of what a target leads to.
+func shapeOf(r route) protocol {
+	switch {
+	case r.array:
+		return geminiArrayShape{}
+	case r.endpoint == engine.OpenAIResponses:
+		return responsesShape{}
+	case r.protocol == engine.ProtocolAnthropic:
 		return anthropicShape{}
-	case engine.ProtocolGemini:
+	case r.protocol == engine.ProtocolGemini:
 		return geminiShape{}
 	}
 	return openAIShape{}
+}
+
+// separate ends the event that a stream stands in, so that the next one is read alone.
+func (at streamPlace) separate(dst []byte) []byte {
+	if at.open {
+		return append(dst, "\n\n"...)
+	}
+	return dst
 }
 
 // appendQuoted appends s as a JSON string. Bytes that are no UTF-8 become the

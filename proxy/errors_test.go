@@ -19,25 +19,32 @@ func TestErrorShapes(t *testing.T) {
 	p := &problem{status: http.StatusServiceUnavailable, code: "fourgate_exhausted", message: "a \"quoted\"\nline", recorded: true}
 	const text = `a \"quoted\"\u000aline (request R; see: fourgate ledger show R)`
 	for _, c := range []struct {
-		protocol    engine.Protocol
+		target      string
 		body, event string
 	}{
-		{engine.ProtocolOpenAI,
+		{"/v1/chat/completions",
 			`{"error":{"message":"` + text + `","type":"server_error","param":null,"code":"fourgate_exhausted"}}`,
 			"data: BODY\n\n"},
-		{engine.ProtocolAnthropic,
+		{"/v1/messages",
 			`{"type":"error","error":{"type":"api_error","message":"` + text + `","details":{"error_code":"fourgate_exhausted"}},"request_id":"R"}`,
 			"event: error\ndata: BODY\n\n"},
-		{engine.ProtocolGemini,
+		{"/v1beta/models/m:generateContent",
 			`{"error":{"code":503,"message":"` + text + `","status":"UNAVAILABLE"}}`,
 			"data: BODY\n\n"},
+		{"/v1/responses",
+			`{"error":{"message":"` + text + `","type":"server_error","param":null,"code":"fourgate_exhausted"}}`,
+			`event: error` + "\n" + `data: {"type":"error","code":"fourgate_exhausted","message":"` + text + `","param":null,"sequence_number":0,` +
+				`"error":{"message":"` + text + `","type":"server_error","param":null,"code":"fourgate_exhausted"}}` + "\n\n"},
+		{"/v1beta/models/m:streamGenerateContent",
+			`{"error":{"code":503,"message":"` + text + `","status":"UNAVAILABLE"}}`,
+			"[BODY]\n"},
 	} {
-		shape := shapeOf(c.protocol)
+		shape := shapeOf(locate(c.target))
 		if diff := cmp.Diff(c.body, string(shape.appendError(nil, p, "R"))); diff != "" {
-			t.Errorf("protocol %d, body (-want +got):\n%s", c.protocol, diff)
+			t.Errorf("%s, body (-want +got):\n%s", c.target, diff)
 		}
-		if diff := cmp.Diff(strings.Replace(c.event, "BODY", c.body, 1), string(shape.appendEvent(nil, p, "R"))); diff != "" {
-			t.Errorf("protocol %d, event (-want +got):\n%s", c.protocol, diff)
+		if diff := cmp.Diff(strings.Replace(c.event, "BODY", c.body, 1), string(shape.appendEvent(nil, p, "R", streamPlace{}))); diff != "" {
+			t.Errorf("%s, event (-want +got):\n%s", c.target, diff)
 		}
 	}
 }

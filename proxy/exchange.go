@@ -23,6 +23,7 @@ type exchange struct {
 	id       string
 
 	head     head
+	route    route
 	shape    protocol
 	endpoint engine.Endpoint
 
@@ -114,7 +115,8 @@ func (x *exchange) frame() *problem {
 	if x.id = x.head.requestID; x.id == "" {
 		x.id = newID(x.arrived, x.server.around.Rand)
 	}
-	x.shape = shapeOf(protocolOf(x.head.target))
+	x.route = locate(x.head.target)
+	x.shape = shapeOf(x.route)
 	if fault != "" {
 		return &problem{status: 400, code: codeBadFraming, close: true,
 			message: "the request was refused: " + fault}

@@ -18,6 +18,7 @@ type head struct {
 	idempotency string
 	forward     []engine.Header // the allow-listed fields, canonical names
 
+	contentType      string
 	anthropicVersion bool
 	nested           bool // it is an attempt of another Fourgate
 	retryCount       string
@@ -45,6 +46,7 @@ const (
 	faultLengthAndTE   = "it has both Content-Length and Transfer-Encoding"
 	faultTransfer      = "its Transfer-Encoding is not exactly chunked"
 	faultTransferTwice = "it has more than one Transfer-Encoding"
+	faultTypeTwice     = "it has more than one Content-Type"
 	faultTransferOld   = "it has a Transfer-Encoding under HTTP/1.0"
 )
 
@@ -122,8 +124,8 @@ func (h *head) read(method, target, version, raw string) (fault string) {
 // framingFields counts the fields that decide where a request ends and what belongs
 // to this connection only.
 type framingFields struct {
-	hosts, lengths, transfers int
-	connection                string
+	hosts, lengths, transfers, types int
+	connection                       string
 }
 
 // field takes one header field. Names are compared by length first: most fields of a
@@ -159,6 +161,10 @@ func (h *head) field(seen *framingFields, name, value string) (fault string) {
 		}
 	case 12:
 		if strings.EqualFold(name, "Content-Type") {
+			if seen.types++; seen.types > 1 {
+				return faultTypeTwice
+			}
+			h.contentType = value
 			h.pass("Content-Type", value)
 		} else if strings.EqualFold(name, "X-Request-Id") && saneID(value) {
 			h.requestID = value

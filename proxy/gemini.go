@@ -17,10 +17,27 @@ func (geminiShape) appendError(dst []byte, p *problem, id string) []byte {
 
 // appendEvent writes a bare data line: with an event line, Google's JavaScript SDK
 // drops the error silently.
-func (s geminiShape) appendEvent(dst []byte, p *problem, id string) []byte {
-	dst = append(dst, "data: "...)
+func (s geminiShape) appendEvent(dst []byte, p *problem, id string, at streamPlace) []byte {
+	dst = append(at.separate(dst), "data: "...)
 	dst = s.appendError(dst, p, id)
 	return append(dst, "\n\n"...)
+}
+
+// geminiArrayShape is for streams in a JSON array, whose last element it adds. An element
+// that was cut can't be mended: a reader of JSON fails at it.
+type geminiArrayShape struct{ geminiShape }
+
+func (s geminiArrayShape) appendEvent(dst []byte, p *problem, id string, at streamPlace) []byte {
+	switch {
+	case at.open:
+		dst = append(dst, "\n,"...)
+	case at.events > 0:
+		dst = append(dst, ",\n"...)
+	default:
+		dst = append(dst, '[')
+	}
+	dst = s.appendError(dst, p, id)
+	return append(dst, "]\n"...)
 }
 
 func geminiStatus(status int) string {

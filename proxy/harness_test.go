@@ -134,7 +134,7 @@ func (s setup) parts(t testing.TB) proxy.Parts {
 	}
 	spec := engine.Spec{Anonymous: !s.callers, RetryBudget: engine.RetryBudgetSpec{Ratio: 0.1, Floor: 1e6, Cap: 1e6}}
 	group := engine.GroupSpec{
-		Name: "g", Models: []string{model}, Endpoints: []engine.Endpoint{engine.OpenAIChat, engine.AnthropicMessages},
+		Name: "g", Models: []string{model}, Endpoints: allEndpoints,
 		Budget: s.budget, RPM: s.rpm,
 	}
 	for i, p := range s.providers {
@@ -371,4 +371,10 @@ func (l *lockedBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()
+}
+
+// allEndpoints are served by the group of every [setup]. Read only.
+var allEndpoints = []engine.Endpoint{
+	engine.OpenAIChat, engine.OpenAIResponses, engine.OpenAICompletions, engine.OpenAIEmbeddings,
+	engine.OpenAIImages, engine.OpenAIAudio, engine.AnthropicMessages, engine.GeminiGenerate,
 }

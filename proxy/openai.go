@@ -1,5 +1,7 @@
 package proxy
 
+import "strconv"
+
 // openAIShape is `{"error":{"message","type","param","code"}}`. SDKs need error to be
 // an object and message to be a string, and take the class from the status.
 type openAIShape struct{}
@@ -15,9 +17,25 @@ func (openAIShape) appendError(dst []byte, p *problem, id string) []byte {
 }
 
 // appendEvent writes a bare data line: the SDKs look for the member error in it.
-func (s openAIShape) appendEvent(dst []byte, p *problem, id string) []byte {
-	dst = append(dst, "data: "...)
+func (s openAIShape) appendEvent(dst []byte, p *problem, id string, at streamPlace) []byte {
+	dst = append(at.separate(dst), "data: "...)
 	dst = s.appendError(dst, p, id)
+	return append(dst, "\n\n"...)
+}
+
+// responsesShape has an error event of its own: `{"type":"error","code","message","param",
+// "sequence_number"}`. The SDKs look for the member error in it as well.
+type responsesShape struct{ openAIShape }
+
+func (s responsesShape) appendEvent(dst []byte, p *problem, id string, at streamPlace) []byte {
+	dst = append(at.separate(dst), `event: error`+"\n"+`data: {"type":"error","code":`...)
+	dst = appendQuoted(dst, string(p.code))
+	dst = append(dst, `,"message":`...)
+	dst = appendQuoted(dst, p.text(id))
+	dst = append(dst, `,"param":null,"sequence_number":`...)
+	dst = strconv.AppendInt(dst, int64(at.events), 10) // they count from 0
+	dst = append(dst, ',')
+	dst = append(dst, s.appendError(nil, p, id)[1:]...)
 	return append(dst, "\n\n"...)
 }
 

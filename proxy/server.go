@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -217,12 +216,10 @@ func (x *exchange) run() {
 		x.refuse(p)
 		return
 	}
-	where, endpoint := locate(x.head.target)
-	if where != placeEndpoint {
-		x.serveOther(where)
+	if x.endpoint = x.route.endpoint; x.route.place != placeEndpoint {
+		x.serveOther(x.route.place)
 		return
 	}
-	x.endpoint = endpoint
 	if p := x.admit(); p != nil {
 		x.refuse(p)
 		return
@@ -245,6 +242,8 @@ func credential(style engine.Auth, secret engine.Secret) engine.Header {
 		return engine.Header{Name: "x-api-key", Value: secret.Reveal()}
 	case engine.AuthAPIKey:
 		return engine.Header{Name: "api-key", Value: secret.Reveal()}
+	case engine.AuthXGoogAPIKey:
+		return engine.Header{Name: "x-goog-api-key", Value: secret.Reveal()}
 	}
 	return engine.Header{}
 }
@@ -252,7 +251,7 @@ func credential(style engine.Auth, secret engine.Secret) engine.Header {
 // provider is how a snapshot's provider is reached and its failures are read.
 type provider struct {
 	target     *upstream.Target
-	versioned  bool // its base URL ends in /v1
+	versioned  bool // its base URL ends in an API version
 	classifier engine.Classifier
 }
 
@@ -265,7 +264,7 @@ func newSnapshot(parts Parts) (*snapshot, error) {
 		}
 		next.providers[p] = &provider{
 			target:     target,
-			versioned:  strings.HasSuffix(p.BaseURL(), "/v1"),
+			versioned:  versioned(p.BaseURL()),
 			classifier: parts.Classifiers[p.Classifier()],
 		}
 	}

@@ -211,11 +211,7 @@ func (r *relay) finish(err error) ([]byte, error) {
 	if x.leaving.why() == serverClosing {
 		p.code, p.message = codeDraining, "the gateway was stopped before the stream could end"
 	}
-	var tail []byte
-	if open {
-		tail = append(tail, "\n\n"...)
-	}
-	return x.shape.appendEvent(tail, &p, x.id), nil
+	return x.shape.appendEvent(nil, &p, x.id, streamPlace{open: open}), nil
 }
 
 // broken is the evidence of a committed attempt that broke.

@@ -21,8 +21,8 @@ func (s *Server) refuseUnread(ctx *fasthttp.RequestCtx, err error) {
 	x := s.begin(ctx)
 	x.id = newID(x.arrived, s.around.Rand)
 	target := brokenTarget(err)
-	_, x.endpoint = locate(target)
-	x.shape = shapeOf(protocolOf(target))
+	x.route = locate(target)
+	x.endpoint, x.shape = x.route.endpoint, shapeOf(x.route)
 	p := &problem{status: 400, code: codeBadFraming, close: true,
 		message: "the request was refused: it is not well-formed HTTP/1.1"}
 	var small *fasthttp.ErrSmallBuffer
