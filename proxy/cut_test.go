@@ -37,21 +37,21 @@ const (
 
 var recordings = []recorded{
 	{file: "chat_text", path: chatPath, output: `"Grüß"`, whole: `"stop"`, end: "[DONE]"},
-	{file: "chat_text", path: chatPath, output: `"Grüß"`, whole: `"stop"`, end: "[DONE]", piece: 7},
+	{file: "chat_text", path: chatPath, output: `"Grüß"`, whole: `"stop"`, end: "[DONE]", piece: 17},
 	{file: "chat_text", path: chatPath, output: `"Grüß"`, whole: `"stop"`, end: "[DONE]", close: true},
 	{file: "chat_tools", path: chatPath, output: `"weather"`, whole: `"finish_reason":"tool_calls"`, end: "[DONE]"},
 	{file: "chat_refusal", path: chatPath, output: `"I can't"`, whole: `"stop"`, end: "[DONE]"},
 	{file: "chat_usage", path: chatPath, output: `"42"`, whole: `"length"`, end: "[DONE]"},
 	{file: "chat_two", path: chatPath, output: `"yes"`, whole: `"stop"`, end: "[DONE]"},
 	{file: "chat_crlf", path: chatPath, output: `"one\ntwo"`, whole: `"stop"`, end: "[DONE]"},
-	{file: "chat_crlf", path: chatPath, output: `"one\ntwo"`, whole: `"stop"`, end: "[DONE]", piece: 5},
+	{file: "chat_crlf", path: chatPath, output: `"one\ntwo"`, whole: `"stop"`, end: "[DONE]", piece: 9},
 	{file: "chat_comments", path: chatPath, output: `"ok"`, whole: `"stop"`, end: "[DONE]"},
-	{file: "chat_comments", path: chatPath, output: `"ok"`, whole: `"stop"`, end: "[DONE]", piece: 1},
+	{file: "chat_comments", path: chatPath, output: `"ok"`, whole: `"stop"`, end: "[DONE]", piece: 13},
 	{file: "chat_reasoning", path: chatPath, output: `"Let me think"`, whole: `"stop"`, end: "[DONE]"},
 	{file: "chat_unmarked", path: chatPath, output: `"no mark follows"`, whole: `"stop"`},
 	{file: "chat_filters", path: chatPath, output: `"fine"`, whole: `"finish_reason":"content_filter"`, end: "[DONE]"},
 	{file: "messages_text", path: messagesPath, output: `"Hello"`, whole: "message_stop", end: "message_stop"},
-	{file: "messages_text", path: messagesPath, output: `"Hello"`, whole: "message_stop", end: "message_stop", piece: 11},
+	{file: "messages_text", path: messagesPath, output: `"Hello"`, whole: "message_stop", end: "message_stop", piece: 23},
 	{file: "messages_text", path: messagesPath, output: `"Hello"`, whole: "message_stop", end: "message_stop", close: true},
 	{file: "messages_tools", path: messagesPath, output: `"weather"`, whole: "message_stop", end: "message_stop"},
 	{file: "messages_thinking", path: messagesPath, output: `"Hm."`, whole: "message_stop", end: "message_stop"},
@@ -80,7 +80,7 @@ func (r recorded) request() string {
 	case messagesPath:
 		return rawPost(r.path, `{"model":"`+model+`","max_tokens":50,"stream":true,"messages":[{"role":"user","content":"hi"}]}`)
 	case responsesPath:
-		return rawPost(r.path, `{"model":"`+model+`","stream":true,"input":"hi"}`)
+		return rawPost(r.path, `{"model":"`+model+`","stream":true,"store":false,"input":"hi"}`)
 	case completionsPath:
 		return rawPost(r.path, `{"model":"`+model+`","stream":true,"prompt":"hi"}`)
 	case geminiPath:
