@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fourgate-dev/fourgate/engine"
+	"github.com/fourgate-dev/fourgate/proxy"
 )
 
 // A caller that leaves closes the upstream's connection and starts nothing more.
@@ -98,8 +99,7 @@ func TestCallerStopsReading(t *testing.T) {
 		}
 		return true
 	})
-	limits := engine.Limits{Connect: 5 * time.Second, Headers: 5 * time.Second, Gate: 5 * time.Second, Idle: 100 * time.Millisecond}
-	g := setup{providers: []*provider{p}, limits: limits}.start(t)
+	g := setup{providers: []*provider{p}, settings: proxy.Settings{CallerStall: 100 * time.Millisecond}}.start(t)
 	caller := g.dial(t)
 	if _, err := io.WriteString(caller, rawPost("/v1/chat/completions", streamRequest)); err != nil {
 		t.Fatal(err)

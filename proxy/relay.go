@@ -3,7 +3,6 @@ package proxy
 import (
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/fourgate-dev/fourgate/engine"
 )
@@ -27,19 +26,12 @@ func (x *exchange) passWhole() {
 		return
 	}
 	x.memory.read = nil // it is the response's now
-	// A caller that has stopped reading doesn't hold a large answer for ever.
-	if idle := x.channel.Provider().Limits().Idle; idle > 0 {
-		_ = x.ctx.SetWriteDeadline(time.Now().Add(slowReaders * idle))
-	}
 	r.SetBodyRaw(x.answer.first)
 }
 
 // maxCopied is up to which size a whole answer is copied into the response's own
 // memory, which is cheaper than memory of its own for each answer.
 const maxCopied = 16 << 10
-
-// slowReaders is how many times the idle limit a caller has to take what was written.
-const slowReaders = 2
 
 // passFailure writes the last failed attempt's own answer. Its Retry-After stays
 // behind: this error is final, and "don't retry, but later" would be read differently

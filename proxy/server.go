@@ -31,6 +31,10 @@ type Settings struct {
 	// IdleTimeout closes a caller's connection that waits for its next request; 0
 	// means [DefaultIdleTimeout].
 	IdleTimeout time.Duration
+	// CallerStall drops a caller that takes none of the bytes that are written to it for
+	// so long; 0 means [DefaultCallerStall]. Until then its stream pushes back on the
+	// upstream's, which is read no further.
+	CallerStall time.Duration
 	// TLS is spoken with callers; nil means plain HTTP.
 	TLS *tls.Config
 }
@@ -44,6 +48,9 @@ const (
 	// DefaultIdleTimeout is above the pool timeouts of the SDKs' HTTP clients, so that
 	// the client closes first and no request meets a closing connection.
 	DefaultIdleTimeout = 180 * time.Second
+	// DefaultCallerStall is far longer than a client that lives needs to take 64 kB, and
+	// short enough that an upstream which bills by the minute isn't held for nobody.
+	DefaultCallerStall = 60 * time.Second
 
 	// headBuffer bounds a head, the callers' and the upstreams': 6 kB of response
 	// headers are seen in the wild.
@@ -106,6 +113,9 @@ func New(settings Settings, parts Parts, around Around) (*Server, error) {
 	if settings.IdleTimeout == 0 {
 		settings.IdleTimeout = DefaultIdleTimeout
 	}
+	if settings.CallerStall == 0 {
+		settings.CallerStall = DefaultCallerStall
+	}
 	if around.Clock == nil {
 		around.Clock = time.Now
 	}
@@ -153,7 +163,7 @@ func (s *Server) Swap(parts Parts) error {
 
 // Serve accepts callers from ln until [Server.Shutdown]. It closes ln.
 func (s *Server) Serve(ln net.Listener) error {
-	callers := s.watch.Listener(ln)
+	var callers net.Listener = &stallListener{s.watch.Listener(ln), s.settings.CallerStall}
 	if s.settings.TLS != nil {
 		callers = &secureListener{callers, s.settings.TLS} // above the watch, which needs the socket
 	}

@@ -23,8 +23,6 @@ type relay struct {
 	failed  error // ends the transfer without its last chunk
 	tail    []byte
 	conn    net.Conn // the caller's
-	idle    time.Duration
-	armed   time.Time // when the write deadline was last set
 }
 
 // doneGrace is how long an upstream may take to end its body after the protocol's own
@@ -48,7 +46,7 @@ func (x *exchange) startStream(in *engine.Relay) {
 		a.buffer = x.server.buffers.take()
 	}
 	x.memory.read = nil // the answer may be in it
-	x.stream = relay{x: x, attempt: in.Attempt, conn: x.ctx.Conn(), idle: x.channel.Provider().Limits().Idle}
+	x.stream = relay{x: x, attempt: in.Attempt, conn: x.ctx.Conn()}
 	x.ctx.Response.SetBodyStream(&x.stream, length)
 	x.ctx = nil
 }
@@ -114,9 +112,6 @@ func (r *relay) Close() (err error) {
 		// will be read.
 		_ = half.CloseRead()
 	}
-	if !r.armed.IsZero() {
-		return r.conn.SetWriteDeadline(time.Time{})
-	}
 	return nil
 }
 
@@ -131,7 +126,6 @@ func (r *relay) next() (b []byte, err error) {
 		return nil, io.EOF
 	}
 	defer r.recoverPanic(&err)
-	r.armWrite()
 	a := &x.answer
 	if !r.begun {
 		r.begun = true
@@ -248,18 +242,6 @@ func (r *relay) end(ended *engine.Ended) engine.Reply {
 		return fin.Reply
 	}
 	panic(fmt.Sprintf("BUG: a committed call goes on with %T", ins))
-}
-
-// armWrite keeps a caller that has stopped reading from holding an upstream's stream for
-// ever. Moving the deadline is worth it only now and then.
-func (r *relay) armWrite() {
-	if r.idle <= 0 {
-		return
-	}
-	if now := time.Now(); now.Sub(r.armed) > r.idle/2 {
-		r.armed = now
-		_ = r.conn.SetWriteDeadline(now.Add(slowReaders * r.idle))
-	}
 }
 
 var _ interface {
