@@ -66,6 +66,7 @@ type loadKey struct {
 	digest  string
 	timeout time.Duration
 	pages   uint32
+	profile string
 }
 
 // Open makes a host. Close it to free what its modules hold.
@@ -111,20 +112,24 @@ func (h *Host) load(ctx context.Context, m Module) (*classifier, error) {
 	if m.Timeout == 0 {
 		m.Timeout = DefaultTimeout
 	}
+	prof, err := profileOf(m.Profile)
+	if err != nil {
+		return nil, err
+	}
 	if m.MemoryBytes == 0 {
 		m.MemoryBytes = DefaultMemoryBytes
 	}
 	if m.Timeout < 0 || m.Timeout > MaxTimeout {
 		return nil, fmt.Errorf("its timeout is %v; use more than 0 and at most %v", m.Timeout, MaxTimeout)
 	}
-	if m.MemoryBytes < wasmPage || m.MemoryBytes > MaxMemoryBytes {
-		return nil, fmt.Errorf("its memory is %d bytes; use %d to %d", m.MemoryBytes, wasmPage, MaxMemoryBytes)
+	if m.MemoryBytes < wasmPage || m.MemoryBytes > prof.memoryBytes {
+		return nil, fmt.Errorf("its memory is %d bytes; use %d to %d", m.MemoryBytes, wasmPage, prof.memoryBytes)
 	}
 	binary, digest, err := m.read()
 	if err != nil {
 		return nil, err
 	}
-	found, err := check(binary, m.MemoryBytes)
+	found, err := check(binary, m.MemoryBytes, prof)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +140,7 @@ func (h *Host) load(ctx context.Context, m Module) (*classifier, error) {
 	if h.closed {
 		return nil, errClosed
 	}
-	key := loadKey{m.Name, digest, m.Timeout, pages}
+	key := loadKey{m.Name, digest, m.Timeout, pages, m.Profile}
 	if c := h.loaded[key].Value(); c != nil {
 		return c, nil
 	}
@@ -154,16 +159,16 @@ func (h *Host) load(ctx context.Context, m Module) (*classifier, error) {
 
 // compile makes a program of a checked module. The host is locked.
 func (h *Host) compile(ctx context.Context, binary []byte, found checked, timeout time.Duration, pages uint32) (*program, error) {
-	rt, err := h.runtime(ctx, runtimeKey{pages, found.loops || found.watchCalls})
+	rt, err := h.runtime(ctx, runtimeKey{pages, found.loops || found.watchCalls, found.module.profile})
 	if err != nil {
 		return nil, err
 	}
 	if found.watchCalls {
 		ctx = experimental.WithFunctionListenerFactory(ctx, callWatch{})
 	}
-	p := &program{host: h, runtime: rt, timeout: timeout, stores: found.stores}
+	p := &program{host: h, profile: found.module.profile, runtime: rt, timeout: timeout, stores: found.stores}
 	binary, p.globals, p.reusable = found.module.exposeGlobals(binary)
-	p.reusable = p.reusable && !found.watchCalls && found.codeBytes <= maxKeptCode
+	p.reusable = p.reusable && (p.profile.wasi || !found.watchCalls && found.codeBytes <= maxKeptCode)
 	p.compiled, err = rt.CompileModule(ctx, binary)
 	if err != nil {
 		return nil, fmt.Errorf("its code is not valid: %w", err)
@@ -199,7 +204,8 @@ type runtimeKey struct {
 	// loops is set for modules that have to be stopped at their deadline. Watching for it
 	// takes a goroutine for each classification; a module without loops, whose steps the
 	// check has added up, ends by itself.
-	loops bool
+	loops   bool
+	profile *profile
 }
 
 func (h *Host) runtime(ctx context.Context, key runtimeKey) (wazero.Runtime, error) {
@@ -207,7 +213,7 @@ func (h *Host) runtime(ctx context.Context, key runtimeKey) (wazero.Runtime, err
 		return r, nil
 	}
 	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().
-		WithCoreFeatures(features).
+		WithCoreFeatures(key.profile.features).
 		WithCloseOnContextDone(key.loops).
 		WithMemoryLimitPages(key.pages).
 		WithCompilationCache(h.cache).
@@ -230,17 +236,14 @@ func (h *Host) runtime(ctx context.Context, key runtimeKey) (wazero.Runtime, err
 	if _, err := builder.Instantiate(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("the host's own functions can't be set up: %w", err), r.Close(ctx))
 	}
+	if key.profile.wasi {
+		if err := addWASI(ctx, r); err != nil {
+			return nil, errors.Join(fmt.Errorf("the functions of WASI can't be set up: %w", err), r.Close(ctx))
+		}
+	}
 	h.runtimes[key] = r
 	return r, nil
 }
-
-// features are what a module may use: nothing that fills memory or grows tables in one
-// instruction, and nothing that the check doesn't read.
-const features = api.CoreFeaturesV1 |
-	api.CoreFeatureMultiValue |
-	api.CoreFeatureMutableGlobal |
-	api.CoreFeatureSignExtensionOps |
-	api.CoreFeatureNonTrappingFloatToIntConversion
 
 // values returns a signature in the runtime's terms.
 func (s signature) values() (params, results []api.ValueType) {

@@ -11,6 +11,7 @@ import (
 // Inspection is what can be told of a module without asking it about a failure.
 type Inspection struct {
 	SHA256  string // of the file's bytes, in hexadecimal
+	Profile string // that it needs: [ProfileWASI], or empty
 	Imports []Extern
 	Exports []Extern
 	Limits  []Use
@@ -44,7 +45,7 @@ func (h *Host) Inspect(ctx context.Context, m Module) (*Inspection, error) {
 	}
 	sum := sha256.Sum256(binary)
 	found := &Inspection{SHA256: hex.EncodeToString(sum[:])}
-	found.describe(binary)
+	m.Profile = found.describe(binary)
 	m.SHA256 = found.SHA256
 	if _, err := h.load(ctx, m); err != nil {
 		found.Problems = problemsOf(err)
@@ -58,15 +59,21 @@ func (m Module) readUnpinned() ([]byte, error) {
 		binary, _, err := m.read()
 		return binary, err
 	}
-	return readFile(m.Source)
+	return readFile(m.Source, maxFileBytes)
 }
 
-// describe lists what a module has, as far as it can be read.
-func (i *Inspection) describe(binary []byte) {
-	i.use("file", uint64(len(binary)), maxModuleBytes, "bytes")
-	m, err := readModule(binary)
+// describe lists what a module has, as far as it can be read, and returns the profile
+// that it needs.
+func (i *Inspection) describe(binary []byte) string {
+	m, err := readModule(binary, &profileWASI)
+	prof := &profilePlain
+	if err == nil && m.importsWASI() {
+		prof = &profileWASI
+	}
+	i.Profile = prof.name
+	i.use("file", uint64(len(binary)), uint64(prof.moduleBytes), "bytes")
 	if err != nil {
-		return // the problem is reported by whoever loads it
+		return prof.name // the problem is reported by whoever loads it
 	}
 	for _, im := range m.imports {
 		i.Imports = append(i.Imports, Extern{im.module + "." + im.name, externName(im.kind), string(im.sig)})
@@ -78,15 +85,16 @@ func (i *Inspection) describe(binary []byte) {
 		}
 		i.Exports = append(i.Exports, x)
 	}
-	i.use("code", uint64(m.codeBytes), maxCodeBytes, "bytes")
-	i.use("functions", uint64(len(m.bodies)), maxFunctions, "")
+	i.use("code", uint64(m.codeBytes), uint64(prof.codeBytes), "bytes")
+	i.use("functions", uint64(len(m.bodies)), uint64(prof.functions), "")
 	i.use("imports", uint64(len(m.imports)), maxImports, "")
 	i.use("exports", uint64(len(m.exports)), maxExports, "")
-	i.use("table entries", uint64(m.tableMin), maxTableEntries, "")
+	i.use("table entries", uint64(m.tableMin), uint64(prof.tableEntries), "")
 	i.use("memory at first", uint64(m.memoryMin)*wasmPage, DefaultMemoryBytes, "bytes")
 	if calls, err := m.checkCalls(); err == nil && !calls.watchCalls {
 		i.use("steps between two looks at the deadline", calls.steps, maxStraightSteps, "")
 	}
+	return prof.name
 }
 
 func (i *Inspection) use(name string, used, limit uint64, unit string) {

@@ -27,6 +27,7 @@ const (
 // failure must get the same verdict, whatever came before it.
 type program struct {
 	host     *Host
+	profile  *profile
 	runtime  wazero.Runtime
 	compiled wazero.CompiledModule
 	timeout  time.Duration
@@ -80,7 +81,7 @@ func (p *program) instantiate(state *call) (*instance, error) {
 	i := &instance{module: module, classify: module.ExportedFunction("classify"), memory: module.Memory()}
 	i.size = i.memory.Size()
 	// One that asked while it was made may remember this failure.
-	i.reusable = p.reusable && i.size <= maxKeptMemory && !state.called
+	i.reusable = p.reusable && i.size <= p.profile.keptMemory && !state.called
 	if i.reusable {
 		i.save(p)
 	}
@@ -129,7 +130,7 @@ func (p *program) give(i *instance, written bool) {
 }
 
 func (p *program) keep(i *instance) bool {
-	if p.host.kept.Add(int64(i.size)) > maxKeptTotal {
+	if p.host.kept.Add(int64(i.size)) > p.profile.keptTotal {
 		p.host.kept.Add(-int64(i.size))
 		return false
 	}

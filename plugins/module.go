@@ -22,6 +22,8 @@ type Module struct {
 	// SHA256 is the digest of the file's bytes in hexadecimal. It may be empty for
 	// built-in modules only.
 	SHA256 string
+	// Profile is [ProfileWASI] for a module that needs WASI; empty for any other.
+	Profile string
 	// Timeout is the time for one classification; 0 means [DefaultTimeout].
 	Timeout time.Duration
 	// MemoryBytes is the most memory that one instance may have; 0 means
@@ -57,7 +59,7 @@ func (m Module) read() (binary []byte, digest string, err error) {
 		if m.SHA256 == "" {
 			return nil, "", fmt.Errorf("the module %q is not pinned; set sha256 to its digest (sha256sum prints it)", m.Source)
 		}
-		if binary, err = readFile(m.Source); err != nil {
+		if binary, err = readFile(m.Source, maxFileBytes); err != nil {
 			return nil, "", err
 		}
 	}
@@ -69,14 +71,17 @@ func (m Module) read() (binary []byte, digest string, err error) {
 	return binary, digest, nil
 }
 
+// maxFileBytes is the size of the largest file that any profile allows.
+const maxFileBytes = 16 << 20
+
 // readFile reads a module's file and no more of it than a module may have.
-func readFile(path string) (data []byte, err error) {
+func readFile(path string, most int64) (data []byte, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read module: %w", err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	data, err = io.ReadAll(io.LimitReader(f, maxModuleBytes+1))
+	data, err = io.ReadAll(io.LimitReader(f, most+1))
 	if err != nil {
 		return nil, fmt.Errorf("cannot read module %q: %w", path, err)
 	}

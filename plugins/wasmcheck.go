@@ -3,6 +3,7 @@ package plugins
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/agext/levenshtein"
@@ -28,8 +29,8 @@ type checked struct {
 
 // check refuses a binary that doesn't fit the ABI or asks for too much. All that is
 // wrong with its imports and exports is in the error.
-func check(binary []byte, memoryBytes int64) (checked, error) {
-	m, err := readModule(binary)
+func check(binary []byte, memoryBytes int64, prof *profile) (checked, error) {
+	m, err := readModule(binary, prof)
 	if err != nil {
 		return checked{}, err
 	}
@@ -39,8 +40,8 @@ func check(binary []byte, memoryBytes int64) (checked, error) {
 	if m.hasStart {
 		problems = append(problems, errors.New("it has a start section; export the function as _initialize instead (AssemblyScript: --exportStart _initialize)"))
 	}
-	if m.tableMin > maxTableEntries {
-		problems = append(problems, fmt.Errorf("its table has %d entries; the limit is %d", m.tableMin, maxTableEntries))
+	if m.tableMin > m.profile.tableEntries {
+		problems = append(problems, fmt.Errorf("its table has %d entries; the limit is %d", m.tableMin, m.profile.tableEntries))
 	}
 	if need := int64(m.memoryMin) * wasmPage; need > memoryBytes {
 		problems = append(problems, fmt.Errorf("it begins with %d bytes of memory and may have %d; raise the classifier's memory or build it with less", need, memoryBytes))
@@ -56,6 +57,8 @@ func (m *wasmModule) checkImports() []error {
 	for _, im := range m.imports {
 		full := im.module + "." + im.name
 		switch {
+		case im.module == wasiModule:
+			problems = append(problems, m.checkWASI(im)...)
 		case im.module != ABIModule:
 			hint := ""
 			if full == "env.abort" {
@@ -74,6 +77,25 @@ func (m *wasmModule) checkImports() []error {
 		}
 	}
 	return problems
+}
+
+// checkWASI checks an import that only the profile "wasi" has.
+func (m *wasmModule) checkWASI(im wasmImport) []error {
+	full := im.module + "." + im.name
+	want, known := wasiSignature(im.name)
+	switch {
+	case !m.profile.wasi:
+		return []error{fmt.Errorf("import %q is not ours; build without WASI, or set profile = %q, which gives nothing but lets the module be loaded", full, ProfileWASI)}
+	case im.kind != externFunction || !known:
+		return []error{fmt.Errorf("import %q is no function of WASI preview 1 that the profile %q has", full, ProfileWASI)}
+	case want != im.sig:
+		return []error{fmt.Errorf("import %q has the type %s; it should be %s", full, im.sig, want)}
+	}
+	return nil
+}
+
+func (m *wasmModule) importsWASI() bool {
+	return slices.ContainsFunc(m.imports, func(im wasmImport) bool { return im.module == wasiModule })
 }
 
 func didYouMean(name string) string {
@@ -203,12 +225,24 @@ func (m *wasmModule) checkCalls() (checked, error) {
 	}
 	if result.watchCalls {
 		result.steps = 0
-		return result, nil
+		return result, m.checkBodies()
 	}
 	if result.steps > maxStraightSteps {
 		return result, fmt.Errorf("its functions call each other so often that it may run over %d instructions without passing a loop, and could not be stopped in between; call less, or loop", maxStraightSteps)
 	}
 	return result, nil
+}
+
+// checkBodies bounds what one function may do before it calls or loops, where a look at
+// each call is all that there is. Only filling and copying memory make this more than the
+// size of the code.
+func (m *wasmModule) checkBodies() error {
+	for i := range m.bodies {
+		if steps := m.bodies[i].steps; m.profile.wasi && steps > m.profile.bodySteps {
+			return fmt.Errorf("function %d may fill or copy so much memory that it could not be stopped for %d steps; the limit is %d", i+m.imported, steps, m.profile.bodySteps)
+		}
+	}
+	return nil
 }
 
 // bodyCost adds up a function whose callees are known. It saturates.

@@ -16,7 +16,7 @@ func FuzzCheck(f *testing.F) {
 		"\x07\x15\x02\x08classify\x00\x00\x06memory\x02\x00\x0a\x0a\x01\x08\x00\x03\x40\x10\x00\x0c\x00\x0b\x0b"))
 	f.Add([]byte("\x00asm\x01\x00\x00\x00\x01\x04\x01\x60\x00\x00\x03\x02\x01\x00\x0a\x04\x01\x02\x00\x0b"))
 	f.Fuzz(func(_ *testing.T, binary []byte) {
-		_, _ = check(binary, DefaultMemoryBytes)
+		_, _ = check(binary, DefaultMemoryBytes, &profilePlain)
 	})
 }
 
@@ -32,7 +32,7 @@ func TestBuiltinsNeedNoWatching(t *testing.T) {
 		if len(binary) > 16<<10 {
 			t.Errorf("%s has %d bytes; the limit is %d", name, len(binary), 16<<10)
 		}
-		got, err := check(binary, wasmPage)
+		got, err := check(binary, wasmPage, &profilePlain)
 		if err != nil || got.watchCalls {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
@@ -78,7 +78,7 @@ func BenchmarkCheck(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if _, err := check(binary, DefaultMemoryBytes); err != nil {
+		if _, err := check(binary, DefaultMemoryBytes, &profilePlain); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -93,7 +93,7 @@ func TestBuiltinsAreCheap(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := check(binary, DefaultMemoryBytes)
+		got, err := check(binary, DefaultMemoryBytes, &profilePlain)
 		if err != nil {
 			t.Fatal(err)
 		}

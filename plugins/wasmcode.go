@@ -13,13 +13,13 @@ const growSteps = 1000
 const importSteps = 200
 
 func (m *wasmModule) readCode(r *wasmReader) {
-	n := r.count("function bodies", maxFunctions)
+	n := r.count("function bodies", m.profile.functions)
 	for i := range n {
 		body := &wasmReader{data: r.take(r.u32())}
 		if r.err != nil {
 			return
 		}
-		b, err := readBody(body)
+		b, err := readBody(body, m.profile)
 		if err != nil {
 			r.fail(fmt.Errorf("function %d: %w", int(i)+m.imported, err))
 			return
@@ -29,9 +29,9 @@ func (m *wasmModule) readCode(r *wasmReader) {
 }
 
 // readBody reads one function's locals and instructions.
-func readBody(r *wasmReader) (wasmBody, error) {
-	var b wasmBody
-	groups := r.count("groups of locals", maxLocals)
+func readBody(r *wasmReader, prof *profile) (wasmBody, error) {
+	b := wasmBody{profile: prof}
+	groups := r.count("groups of locals", prof.locals)
 	var locals uint64
 	for range groups {
 		locals += uint64(r.u32())
@@ -40,8 +40,8 @@ func readBody(r *wasmReader) (wasmBody, error) {
 			return b, fmt.Errorf("value type %#x is switched off", t)
 		}
 	}
-	if r.err == nil && locals > maxLocals {
-		return b, fmt.Errorf("it has %d locals; the limit is %d", locals, maxLocals)
+	if r.err == nil && locals > uint64(prof.locals) {
+		return b, fmt.Errorf("it has %d locals; the limit is %d", locals, prof.locals)
 	}
 	for r.err == nil && r.left() > 0 {
 		b.instruction(r)
@@ -64,7 +64,7 @@ func (b *wasmBody) instruction(r *wasmReader) {
 	case op == 0x0c || op == 0x0d: // br, br_if
 		_ = r.u32()
 	case op == 0x0e: // br_table
-		n := r.count("branches", maxCodeBytes)
+		n := r.count("branches", uint32(b.profile.codeBytes))
 		for range n {
 			_ = r.u32()
 		}
@@ -90,7 +90,7 @@ func (b *wasmBody) instruction(r *wasmReader) {
 		_ = r.byte()
 		b.steps += growSteps
 	case op == 0x41: // i32.const
-		r.skipSigned(5)
+		b.constant, b.constantAt = uint32(r.s32()), b.steps
 	case op == 0x42: // i64.const
 		r.skipSigned(10)
 	case op == 0x43: // f32.const
@@ -100,9 +100,7 @@ func (b *wasmBody) instruction(r *wasmReader) {
 	case op >= 0x45 && op <= 0xc4: // comparisons, arithmetic, conversions, sign extension
 	case op == 0xfc:
 		b.stores = true
-		if sub := r.u32(); sub > 7 && r.err == nil {
-			r.fail(fmt.Errorf("instruction 0xfc %d (bulk memory or tables) is switched off; build without bulk memory", sub))
-		}
+		b.prefixed(r)
 	case op == 0xfd:
 		r.fail(errors.New("SIMD is switched off; build without it"))
 	default:
@@ -110,4 +108,32 @@ func (b *wasmBody) instruction(r *wasmReader) {
 			r.fail(fmt.Errorf("instruction %#x is unknown or switched off", op))
 		}
 	}
+}
+
+// prefixed passes over an instruction that begins with 0xfc: saturating conversions, and
+// memory.copy and memory.fill where the profile has them.
+func (b *wasmBody) prefixed(r *wasmReader) {
+	const memoryCopy, memoryFill = 10, 11
+	sub := r.u32()
+	switch {
+	case sub <= 7:
+	case b.profile.wasi && (sub == memoryCopy || sub == memoryFill):
+		if sub == memoryCopy {
+			_ = r.byte()
+		}
+		_ = r.byte()
+		b.steps += b.bulkSteps()
+	case r.err == nil:
+		r.fail(fmt.Errorf("instruction 0xfc %d (bulk memory or tables) is switched off; build without bulk memory", sub))
+	}
+}
+
+// bulkSteps is what filling or copying memory counts for, in steps of about half a
+// nanosecond: 16 bytes are one. A length that is no constant may be the whole memory.
+func (b *wasmBody) bulkSteps() uint64 {
+	length := uint64(b.profile.memoryBytes)
+	if b.constantAt+1 == b.steps {
+		length = uint64(b.constant)
+	}
+	return length / 16
 }

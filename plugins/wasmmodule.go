@@ -70,6 +70,7 @@ type wasmExport struct {
 
 // wasmModule is what the checks need to know of a module.
 type wasmModule struct {
+	profile     *profile
 	types       []signature
 	imports     []wasmImport
 	functions   []signature // imported ones first
@@ -95,21 +96,25 @@ type wasmBody struct {
 	calls    []uint32
 	indirect bool
 	loops    bool
-	stores   bool // it may write into the memory
+	profile  *profile
+	// constant is the last i32.const, which was the instruction number constantAt.
+	constant   uint32
+	constantAt uint64
+	stores     bool // it may write into the memory
 }
 
 var wasmMagic = []byte("\x00asm\x01\x00\x00\x00")
 
 // readModule reads a module's sections. It allocates in proportion to the file, which
-// is bounded by maxModuleBytes.
-func readModule(binary []byte) (*wasmModule, error) {
-	if len(binary) > maxModuleBytes {
-		return nil, fmt.Errorf("it has %d bytes; the limit is %d", len(binary), maxModuleBytes)
+// is bounded by its profile.
+func readModule(binary []byte, prof *profile) (*wasmModule, error) {
+	if len(binary) > prof.moduleBytes {
+		return nil, fmt.Errorf("it has %d bytes; the limit is %d%s", len(binary), prof.moduleBytes, prof.hint(bytes.Contains(binary, []byte(wasiModule))))
 	}
 	if !bytes.HasPrefix(binary, wasmMagic) {
 		return nil, errors.New("it is no WebAssembly module of version 1; a component or a text file must be compiled to a core module first")
 	}
-	m := &wasmModule{}
+	m := &wasmModule{profile: prof}
 	r := &wasmReader{data: binary, pos: len(wasmMagic)}
 	for r.err == nil && r.left() > 0 {
 		from := r.pos
@@ -160,7 +165,7 @@ func (m *wasmModule) section(id byte, r *wasmReader) error {
 	case sectionImport:
 		m.readImports(r)
 	case sectionFunction:
-		m.declared = r.count("functions", maxFunctions)
+		m.declared = r.count("functions", m.profile.functions)
 		for range m.declared {
 			m.functions = append(m.functions, m.typeAt(r, r.u32()))
 		}
@@ -176,16 +181,16 @@ func (m *wasmModule) section(id byte, r *wasmReader) error {
 		m.hasStart = true
 		return nil
 	case sectionElement:
-		_ = r.count("element segments", maxSegments)
+		_ = r.count("element segments", m.profile.segments)
 		return r.err
 	case sectionCode:
-		if len(r.data) > maxCodeBytes {
-			return fmt.Errorf("it has %d bytes; the limit is %d", len(r.data), maxCodeBytes)
+		if most := m.profile.codeBytes; len(r.data) > most {
+			return fmt.Errorf("it has %d bytes; the limit is %d%s", len(r.data), most, m.profile.hint(m.importsWASI()))
 		}
 		m.codeBytes = len(r.data)
 		m.readCode(r)
 	case sectionData:
-		_ = r.count("data segments", maxSegments)
+		_ = r.count("data segments", m.profile.segments)
 		return r.err
 	case sectionDataCount:
 		_ = r.u32()
@@ -213,7 +218,7 @@ func valueType(b byte) (string, bool) {
 }
 
 func (m *wasmModule) readTypes(r *wasmReader) {
-	n := r.count("types", maxTypes)
+	n := r.count("types", m.profile.types)
 	for range n {
 		if form := r.byte(); r.err == nil && form != 0x60 {
 			r.fail(fmt.Errorf("type form %#x is not a function", form))

@@ -105,3 +105,23 @@ func (r *wasmReader) name() string {
 	}
 	return string(b)
 }
+
+// s32 reads a signed LEB128 number of at most 32 bits.
+func (r *wasmReader) s32() int32 {
+	var n int64
+	for shift := 0; shift < 35; shift += 7 {
+		b := r.byte()
+		if r.err != nil {
+			return 0
+		}
+		n |= int64(b&0x7f) << shift
+		if b&0x80 == 0 {
+			if b&0x40 != 0 {
+				n |= -1 << (shift + 7)
+			}
+			return int32(n)
+		}
+	}
+	r.fail(errNumber)
+	return 0
+}
