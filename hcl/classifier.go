@@ -12,14 +12,22 @@ var builtinModules = []string{"generic", "openai", "anthropic", "gemini"}
 
 const builtinPrefix = "builtin:"
 
+var profileWords = words{now: []string{"wasi"}}
+
 func (d *decoder) classifier(label string, s *section) {
 	module := s.str("module", "")
+	profile := s.word("profile", "", profileWords)
+	maxMemory := int64(maxClassifierMemory)
+	if profile != "" {
+		maxMemory = maxProfileMemory
+	}
 	c := Classifier{
 		Name:        label,
 		Module:      module,
 		SHA256:      s.digest("sha256"),
-		Timeout:     s.duration("timeout", classifierTimeout(module), minClassifierTimeout, maxClassifierTimeout),
-		MemoryBytes: s.size("memory", defaultClassifierMemory, minClassifierMemory, maxClassifierMemory),
+		Profile:     profile,
+		Timeout:     s.duration("timeout", classifierTimeout(module, profile), minClassifierTimeout, maxClassifierTimeout),
+		MemoryBytes: s.size("memory", defaultClassifierMemory, minClassifierMemory, maxMemory),
 	}
 	if strings.HasPrefix(label, builtinPrefix) {
 		s.fail(s.path, s.place, "Reserved classifier name",
@@ -55,9 +63,12 @@ func (d *decoder) classifier(label string, s *section) {
 }
 
 // classifierTimeout is the default for a module.
-func classifierTimeout(module string) time.Duration {
-	if strings.HasPrefix(module, builtinPrefix) {
+func classifierTimeout(module, profile string) time.Duration {
+	switch {
+	case strings.HasPrefix(module, builtinPrefix):
 		return defaultBuiltinTimeout
+	case profile != "":
+		return defaultProfileTimeout
 	}
 	return defaultClassifierTimeout
 }
@@ -92,7 +103,7 @@ func (d *decoder) checkClassifiers() {
 		if p.Classifier == defaultClassifier {
 			d.cfg.Classifiers = append(d.cfg.Classifiers, Classifier{
 				Name: defaultClassifier, Module: defaultClassifier,
-				Timeout: classifierTimeout(defaultClassifier), MemoryBytes: defaultClassifierMemory,
+				Timeout: classifierTimeout(defaultClassifier, ""), MemoryBytes: defaultClassifierMemory,
 			})
 			break
 		}

@@ -40,6 +40,7 @@ type Classifier struct {
 	Name        string
 	Module      string        // "builtin:NAME" or the path of a .wasm file
 	SHA256      string        // lower-case hex of the file; empty for a builtin
+	Profile     string        // "wasi" for a module that needs WASI, or empty
 	Timeout     time.Duration // of one classification
 	MemoryBytes int64         // the most linear memory that the module may have
 }

@@ -27,6 +27,9 @@ const (
 	// wall: a process that is throttled, for which Linux' periods are 100 ms, must not
 	// turn a known failure into an unknown one.
 	defaultBuiltinTimeout = 250 * time.Millisecond
+	// defaultProfileTimeout allows for the beginning of a Go program, 6 ms, on a busy
+	// machine.
+	defaultProfileTimeout = 250 * time.Millisecond
 	// defaultClassifierMemory, in bytes, holds a module, its stack and a 1 MiB body
 	// several times.
 	defaultClassifierMemory = 16 << 20
@@ -97,6 +100,7 @@ const (
 	maxClassifierTimeout = time.Second // a slower module would be the outage
 	minClassifierMemory  = 64 << 10    // one WebAssembly page
 	maxClassifierMemory  = 256 << 20
+	maxProfileMemory     = 64 << 20 // with profile = "wasi": its memory can be filled at once
 
 	minPolicyTimeout = time.Millisecond
 	maxPolicyTimeout = time.Second

@@ -38,7 +38,7 @@ var (
 		blocks: []blockShape{{"tls", ""}},
 	}
 	serverTLSShape  = shape{attrs: []string{"cert_file", "key_file"}}
-	classifierShape = shape{attrs: []string{"module", "sha256", "timeout", "memory"}}
+	classifierShape = shape{attrs: []string{"module", "sha256", "profile", "timeout", "memory"}}
 	providerShape   = shape{
 		attrs:  []string{"base_url", "classifier", "auth"},
 		blocks: []blockShape{{"key", "name"}, {"timeouts", ""}, {"tls", ""}},

@@ -58,7 +58,7 @@ func assemble(ctx context.Context, config *hcl.Config, host *plugins.Host) (prox
 	}
 	for _, c := range config.Classifiers {
 		classifier, err := host.Load(ctx, plugins.Module{
-			Name: c.Name, Source: c.Module, SHA256: c.SHA256, Timeout: c.Timeout, MemoryBytes: c.MemoryBytes,
+			Name: c.Name, Source: c.Module, SHA256: c.SHA256, Profile: c.Profile, Timeout: c.Timeout, MemoryBytes: c.MemoryBytes,
 		})
 		if err != nil {
 			diags = append(diags, hcl.Diagnostic{Summary: "Classifier cannot be loaded", Detail: err.Error()})

@@ -62,6 +62,7 @@ type useForm struct {
 type inspectionForm struct {
 	Module   string       `json:"module"`
 	SHA256   string       `json:"sha256"`
+	Profile  string       `json:"profile"`
 	Imports  []externForm `json:"imports"`
 	Exports  []externForm `json:"exports"`
 	Limits   []useForm    `json:"limits"`
@@ -70,7 +71,7 @@ type inspectionForm struct {
 
 func inspectionJSON(source string, found *plugins.Inspection) inspectionForm {
 	f := inspectionForm{
-		Module: source, SHA256: found.SHA256, Imports: []externForm{}, Exports: []externForm{}, Limits: []useForm{},
+		Module: source, SHA256: found.SHA256, Profile: found.Profile, Imports: []externForm{}, Exports: []externForm{}, Limits: []useForm{},
 		Problems: append([]string{}, found.Problems...),
 	}
 	for _, x := range found.Imports {
@@ -113,6 +114,9 @@ func classifierBlock(source string, found *plugins.Inspection) string {
 		if full, err := filepath.Abs(source); err == nil {
 			name = filepath.Base(filepath.Dir(full))
 		}
+	}
+	if found.Profile != "" {
+		return fmt.Sprintf("classifier %q {\n  module  = %q\n  sha256  = %q\n  profile = %q\n}", name, filepath.ToSlash(source), found.SHA256, found.Profile)
 	}
 	return fmt.Sprintf("classifier %q {\n  module = %q\n  sha256 = %q\n}", name, filepath.ToSlash(source), found.SHA256)
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -187,7 +188,10 @@ func (b *bench) classifier(source string) (engine.Classifier, error) {
 		if err != nil {
 			return nil, err
 		}
-		m.SHA256 = found.SHA256
+		if len(found.Problems) > 0 {
+			return nil, fmt.Errorf("cannot load module %q:\n  %s", source, strings.Join(found.Problems, "\n  "))
+		}
+		m.SHA256, m.Profile = found.SHA256, found.Profile
 	}
 	c, err := b.host.Load(b.ctx, m)
 	b.loaded[source] = c

@@ -93,6 +93,7 @@ FG_IMPORT(frame) int32_t fg_frame(int32_t frame, uint32_t offset, char *buf, uin
 
 FG_IMPORT(header) int32_t fg_raw_header(const char *, uint32_t, char *, uint32_t);
 FG_IMPORT(header_contains) int32_t fg_raw_header_contains(const char *, uint32_t, const char *, uint32_t);
+FG_IMPORT(header_matches) int64_t fg_raw_header_matches(const char *, uint32_t, const char *, uint32_t);
 FG_IMPORT(header_duration) int64_t fg_raw_header_duration(const char *, uint32_t, int32_t);
 FG_IMPORT(names_model) int32_t fg_raw_names_model(int32_t, const char *, uint32_t);
 FG_IMPORT(contains) int32_t fg_raw_contains(int32_t, const char *, uint32_t);
@@ -102,6 +103,7 @@ FG_IMPORT(json) int32_t fg_raw_json(int32_t, const char *, uint32_t, char *, uin
 FG_IMPORT(json_int) int64_t fg_raw_json_int(int32_t, const char *, uint32_t);
 FG_IMPORT(json_is) int32_t fg_raw_json_is(int32_t, const char *, uint32_t, const char *, uint32_t);
 FG_IMPORT(json_contains) int32_t fg_raw_json_contains(int32_t, const char *, uint32_t, const char *, uint32_t);
+FG_IMPORT(json_matches) int64_t fg_raw_json_matches(int32_t, const char *, uint32_t, const char *, uint32_t);
 FG_IMPORT(json_duration) int64_t fg_raw_json_duration(int32_t, const char *, uint32_t, int32_t);
 FG_IMPORT(verdict) void fg_raw_verdict(int32_t, int32_t, const char *, uint32_t, int64_t);
 
@@ -130,6 +132,10 @@ FG_IMPORT(verdict) void fg_raw_verdict(int32_t, int32_t, const char *, uint32_t,
 #define fg_json_is(doc, path, words) (fg_raw_json_is(doc, FG_TEXT(path), FG_TEXT(words)) >= 0)
 /* Whether one of the values has one of the phrases. */
 #define fg_json_contains(doc, path, phrases) (fg_raw_json_contains(doc, FG_TEXT(path), FG_TEXT(phrases)) >= 0)
+/* A bit for each list of phrases, one a line ("a|b\nc|d"), of which a value has one. */
+#define fg_json_matches(doc, path, lists) fg_raw_json_matches(doc, FG_TEXT(path), FG_TEXT(lists))
+/* The same of a header's value. */
+#define fg_header_matches(name, lists) fg_raw_header_matches(FG_TEXT(name), FG_TEXT(lists))
 /* A value read as a wait in milliseconds, or FG_NO_WAIT. */
 #define fg_json_duration(doc, path, how) fg_raw_json_duration(doc, FG_TEXT(path), how)
 /* The verdict; give it exactly once. */

@@ -109,6 +109,9 @@ func header(name string, buf unsafe.Pointer, size uint32) int32
 //go:wasmimport fourgate header_contains
 func headerContains(name, phrases string) int32
 
+//go:wasmimport fourgate header_matches
+func headerMatches(name, lists string) int64
+
 //go:wasmimport fourgate header_duration
 func headerDuration(name string, how int32) int64
 
@@ -147,6 +150,9 @@ func jsonIs(doc int32, path, words string) int32
 
 //go:wasmimport fourgate json_contains
 func jsonContains(doc int32, path, phrases string) int32
+
+//go:wasmimport fourgate json_matches
+func jsonMatches(doc int32, path, lists string) int64
 
 //go:wasmimport fourgate json_duration
 func jsonDuration(doc int32, path string, how int32) int64
@@ -207,6 +213,10 @@ func Header(name string) (string, bool) {
 // HeaderContains says whether a header's value has one of the phrases "a|b|c".
 func HeaderContains(name, phrases string) bool { return headerContains(name, phrases) >= 0 }
 
+// HeaderMatches returns a bit for each list of phrases, one a line, of which a header's
+// value has one.
+func HeaderMatches(name, lists string) uint64 { return uint64(headerMatches(name, lists)) }
+
 // HeaderDuration reads a header as a wait in milliseconds, [NoWait] if there is none.
 func HeaderDuration(name string, how int32) int64 { return headerDuration(name, how) }
 
@@ -259,6 +269,10 @@ func JSONIs(doc int32, path, words string) bool { return jsonIs(doc, path, words
 func JSONContains(doc int32, path, phrases string) bool {
 	return jsonContains(doc, path, phrases) >= 0
 }
+
+// JSONMatches returns a bit for each list of phrases, one a line, of which one of the
+// values has one.
+func JSONMatches(doc int32, path, lists string) uint64 { return uint64(jsonMatches(doc, path, lists)) }
 
 // JSONDuration reads a value as a wait in milliseconds, [NoWait] if there is none.
 func JSONDuration(doc int32, path string, how int32) int64 { return jsonDuration(doc, path, how) }

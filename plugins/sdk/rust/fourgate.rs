@@ -97,6 +97,7 @@ mod raw {
         pub fn names_model(doc: i32, path: *const u8, len: usize) -> i32;
         pub fn header(name: *const u8, len: usize, buf: *mut u8, size: usize) -> i32;
         pub fn header_contains(name: *const u8, len: usize, phrases: *const u8, plen: usize) -> i32;
+        pub fn header_matches(name: *const u8, len: usize, lists: *const u8, llen: usize) -> i64;
         pub fn header_duration(name: *const u8, len: usize, how: i32) -> i64;
         pub fn retry_after() -> i64;
         pub fn body(offset: i32, buf: *mut u8, size: usize) -> i32;
@@ -110,6 +111,7 @@ mod raw {
         pub fn json_int(doc: i32, path: *const u8, len: usize) -> i64;
         pub fn json_is(doc: i32, path: *const u8, len: usize, words: *const u8, wlen: usize) -> i32;
         pub fn json_contains(doc: i32, path: *const u8, len: usize, phrases: *const u8, plen: usize) -> i32;
+        pub fn json_matches(doc: i32, path: *const u8, len: usize, lists: *const u8, llen: usize) -> i64;
         pub fn json_duration(doc: i32, path: *const u8, len: usize, how: i32) -> i64;
         pub fn verdict(class: i32, scope: i32, reason: *const u8, len: usize, retry_after_ms: i64);
     }
@@ -165,6 +167,10 @@ pub fn header(name: &str, buf: &mut [u8]) -> Option<usize> {
 pub fn header_contains(name: &str, phrases: &str) -> Option<usize> {
     length(unsafe { raw::header_contains(name.as_ptr(), name.len(), phrases.as_ptr(), phrases.len()) })
 }
+/// A bit for each list of phrases, one a line, of which a header's value has one.
+pub fn header_matches(name: &str, lists: &str) -> u64 {
+    unsafe { raw::header_matches(name.as_ptr(), name.len(), lists.as_ptr(), lists.len()) as u64 }
+}
 /// A header read as a wait in milliseconds.
 pub fn header_duration(name: &str, how: How) -> Option<i64> {
     wait(unsafe { raw::header_duration(name.as_ptr(), name.len(), how as i32) })
@@ -213,6 +219,10 @@ pub fn json_is(doc: i32, path: &str, words: &str) -> Option<usize> {
 /// The number of the first phrase that one of the values has.
 pub fn json_contains(doc: i32, path: &str, phrases: &str) -> Option<usize> {
     length(unsafe { raw::json_contains(doc, path.as_ptr(), path.len(), phrases.as_ptr(), phrases.len()) })
+}
+/// A bit for each list of phrases, one a line, of which one of the values has one.
+pub fn json_matches(doc: i32, path: &str, lists: &str) -> u64 {
+    unsafe { raw::json_matches(doc, path.as_ptr(), path.len(), lists.as_ptr(), lists.len()) as u64 }
 }
 /// A value read as a wait in milliseconds.
 pub fn json_duration(doc: i32, path: &str, how: How) -> Option<i64> {

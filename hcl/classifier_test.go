@@ -1,0 +1,23 @@
+package hcl
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestProfileGivesTime(t *testing.T) {
+	t.Parallel()
+	vars := map[string]string{"OPENAI_API_KEY": theSecret}
+	cfg := load(t, "testdata/valid/module_in_go.hcl", Environment{LookupEnv: func(name string) (string, bool) { text, ok := vars[name]; return text, ok }})
+	want := []Classifier{{
+		Name: "x", Module: filepath.Join("testdata", "valid", "x.wasm"), Profile: "wasi",
+		SHA256:  "0000000000000000000000000000000000000000000000000000000000000001",
+		Timeout: 250 * time.Millisecond, MemoryBytes: 16 << 20,
+	}}
+	if diff := cmp.Diff(want, cfg.Classifiers); diff != "" {
+		t.Error(diff)
+	}
+}
