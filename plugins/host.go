@@ -32,6 +32,9 @@ type Options struct {
 	// CacheDir keeps compiled modules between starts. Empty means that each start
 	// compiles them; the built-in ones take some milliseconds each.
 	CacheDir string
+	// FetchedDir keeps modules that were fetched from registries. Empty means that each
+	// start and each reload fetches them.
+	FetchedDir string
 	// Logger is told when a classifier is set aside and used again; nil tells nobody.
 	Logger *slog.Logger
 	// Now is the clock by which classifiers are set aside; nil means [time.Now].
@@ -44,6 +47,7 @@ type Host struct {
 	cache   wazero.CompilationCache
 	config  wazero.ModuleConfig
 	logger  *slog.Logger
+	fetched string // the directory of what was fetched, or empty
 	now     func() time.Time
 	metrics *metrics
 
@@ -57,6 +61,7 @@ type Host struct {
 	running  sync.RWMutex
 	calls    sync.Pool // of *call
 	memories memories
+	shadows  *shadows     // nil until a classifier has one
 	kept     atomic.Int64 // bytes of memory that idle instances have
 }
 
@@ -74,6 +79,7 @@ func Open(_ context.Context, o Options) (*Host, error) {
 	h := &Host{
 		config:   instanceConfig(),
 		logger:   o.Logger,
+		fetched:  o.FetchedDir,
 		now:      o.Now,
 		metrics:  newMetrics(),
 		runtimes: map[runtimeKey]wazero.Runtime{},
@@ -105,7 +111,16 @@ func (h *Host) Load(ctx context.Context, m Module) (engine.Classifier, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot load classifier %q: %w", m.Name, err)
 	}
-	return c, nil
+	if m.Shadow == nil {
+		return c, nil
+	}
+	candidate := *m.Shadow
+	candidate.Name, candidate.Timeout, candidate.MemoryBytes = m.Name+".shadow", m.Timeout, m.MemoryBytes
+	shadow, err := h.load(ctx, candidate)
+	if err != nil {
+		return nil, fmt.Errorf("cannot load the shadow of classifier %q: %w", m.Name, err)
+	}
+	return h.shadow(m.Name, c, shadow)
 }
 
 func (h *Host) load(ctx context.Context, m Module) (*classifier, error) {
@@ -125,7 +140,7 @@ func (h *Host) load(ctx context.Context, m Module) (*classifier, error) {
 	if m.MemoryBytes < wasmPage || m.MemoryBytes > prof.memoryBytes {
 		return nil, fmt.Errorf("its memory is %d bytes; use %d to %d", m.MemoryBytes, wasmPage, prof.memoryBytes)
 	}
-	binary, digest, err := m.read()
+	binary, digest, err := m.read(ctx, h.fetched)
 	if err != nil {
 		return nil, err
 	}
@@ -267,6 +282,9 @@ func (s signature) values() (params, results []api.ValueType) {
 func (h *Host) Close(ctx context.Context) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.shadows != nil {
+		h.shadows.stop() // it classifies, so it must end before nobody may
+	}
 	h.running.Lock()
 	defer h.running.Unlock()
 	if h.closed {

@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
+
+	"github.com/fourgate-dev/fourgate/plugins/oci"
 )
 
 // Inspection is what can be told of a module without asking it about a failure.
@@ -39,7 +41,7 @@ type Use struct {
 // load it. The error says that there was nothing to read; what is wrong with the module
 // itself is in the inspection.
 func (h *Host) Inspect(ctx context.Context, m Module) (*Inspection, error) {
-	binary, err := m.readUnpinned()
+	binary, err := m.readUnpinned(ctx, h.fetched)
 	if err != nil {
 		return nil, fmt.Errorf("cannot inspect module: %w", err)
 	}
@@ -54,9 +56,9 @@ func (h *Host) Inspect(ctx context.Context, m Module) (*Inspection, error) {
 }
 
 // readUnpinned reads the module's bytes and compares no digest.
-func (m Module) readUnpinned() ([]byte, error) {
-	if strings.HasPrefix(m.Source, BuiltinPrefix) {
-		binary, _, err := m.read()
+func (m Module) readUnpinned(ctx context.Context, kept string) ([]byte, error) {
+	if strings.HasPrefix(m.Source, BuiltinPrefix) || oci.IsReference(m.Source) {
+		binary, _, err := m.read(ctx, kept)
 		return binary, err
 	}
 	return readFile(m.Source, maxFileBytes)

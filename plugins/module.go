@@ -1,6 +1,7 @@
 package plugins
 
 import (
+	"context"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -10,6 +11,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/fourgate-dev/fourgate/plugins/oci"
 )
 
 // BuiltinPrefix begins the source of a classifier that is part of Fourgate.
@@ -18,9 +21,9 @@ const BuiltinPrefix = "builtin:"
 // Module says which classifier to load and what it may use.
 type Module struct {
 	Name   string // in errors
-	Source string // "builtin:openai", or the path of a .wasm file
-	// SHA256 is the digest of the file's bytes in hexadecimal. It may be empty for
-	// built-in modules only.
+	Source string // "builtin:openai", a reference as package oci reads it, or the path of a .wasm file
+	// SHA256 is the digest of the module's bytes in hexadecimal. It may be empty for
+	// built-in modules, and for references, which have one in them.
 	SHA256 string
 	// Profile is [ProfileWASI] for a module that needs WASI; empty for any other.
 	Profile string
@@ -29,6 +32,9 @@ type Module struct {
 	// MemoryBytes is the most memory that one instance may have; 0 means
 	// [DefaultMemoryBytes].
 	MemoryBytes int64
+	// Shadow is a candidate that is asked about the same failures and decides nothing; its
+	// name, timeout and memory are this module's. Nil means none.
+	Shadow *Module
 }
 
 //go:embed builtin/*/*.wasm
@@ -48,9 +54,17 @@ func Builtins() []string {
 }
 
 // read returns the module's bytes and their digest, which has been compared with the
-// pinned one.
-func (m Module) read() (binary []byte, digest string, err error) {
-	if name, ok := strings.CutPrefix(m.Source, BuiltinPrefix); ok {
+// pinned one. What is fetched from a registry is kept in the directory kept.
+func (m Module) read(ctx context.Context, kept string) (binary []byte, digest string, err error) {
+	if oci.IsReference(m.Source) {
+		ref, err := oci.Parse(m.Source)
+		if err != nil {
+			return nil, "", err
+		}
+		if binary, err = oci.Fetch(ctx, ref, oci.Options{CacheDir: kept, MaxBytes: maxFileBytes}); err != nil {
+			return nil, "", err
+		}
+	} else if name, ok := strings.CutPrefix(m.Source, BuiltinPrefix); ok {
 		binary, err = builtins.ReadFile("builtin/" + name + "/" + name + ".wasm")
 		if err != nil {
 			return nil, "", fmt.Errorf("there is no built-in classifier %q; use one of %s", name, strings.Join(Builtins(), ", "))

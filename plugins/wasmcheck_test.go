@@ -25,7 +25,7 @@ func FuzzCheck(f *testing.F) {
 func TestBuiltinsNeedNoWatching(t *testing.T) {
 	t.Parallel()
 	for _, name := range Builtins() {
-		binary, _, err := Module{Source: BuiltinPrefix + name}.read()
+		binary, _, err := Module{Source: BuiltinPrefix + name}.read(t.Context(), "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +73,7 @@ func names[W interface{ String() string }](words []W) []string {
 }
 
 func BenchmarkCheck(b *testing.B) {
-	binary, _, err := Module{Source: BuiltinPrefix + "generic"}.read()
+	binary, _, err := Module{Source: BuiltinPrefix + "generic"}.read(b.Context(), "")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func BenchmarkCheck(b *testing.B) {
 func TestBuiltinsAreCheap(t *testing.T) {
 	t.Parallel()
 	for _, name := range Builtins() {
-		binary, _, err := Module{Source: BuiltinPrefix + name}.read()
+		binary, _, err := Module{Source: BuiltinPrefix + name}.read(t.Context(), "")
 		if err != nil {
 			t.Fatal(err)
 		}
