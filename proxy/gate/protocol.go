@@ -51,11 +51,9 @@ type protocol interface {
 	endMark() string
 }
 
-// protocolOf returns the reader for an endpoint's answers, nil for opaque bytes.
+// protocolOf returns the reader for an endpoint's answers.
 func protocolOf(e engine.Endpoint) protocol {
 	switch e {
-	case engine.OpenAIChat:
-		return openAIChat{}
 	case engine.OpenAIResponses:
 		return openAIResponses{}
 	case engine.OpenAICompletions:
@@ -64,10 +62,12 @@ func protocolOf(e engine.Endpoint) protocol {
 		return anthropicMessages{}
 	case engine.GeminiGenerate:
 		return geminiGenerate{}
-	case engine.OpenAIAudio, engine.OpenAIImages:
-		return nil
+	case engine.OpenAIEmbeddings, engine.OpenAIImages:
+		return openAIMedia{answer: "data", list: true}
+	case engine.OpenAIAudio:
+		return openAIMedia{answer: "text"}
 	}
-	return anyJSON{}
+	return openAIChat{} // what most servers of no known protocol speak
 }
 
 // schemaInvalid makes a finding of that class.

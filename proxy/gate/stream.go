@@ -1,8 +1,6 @@
 package gate
 
 import (
-	"bytes"
-
 	"github.com/fourgate-dev/fourgate/engine"
 	"github.com/fourgate-dev/fourgate/proxy/judge/strictjson"
 	"github.com/fourgate-dev/fourgate/proxy/sse"
@@ -37,30 +35,37 @@ func (v Verdict) String() string {
 // Stream judges one upstream's stream, and watches it after commit. One goroutine uses
 // it at a time.
 type Stream struct {
-	endpoint engine.Endpoint
-	proto    protocol // nil: opaque bytes
-	accepts  func(model string) bool
-	scan     sse.Scanner
+	proto   protocol
+	accepts func(model string) bool
+	scan    splitter
+	events  sse.Scanner // unless array
+	array   bool
 
 	held   []byte
 	ends   []int // where the held frames end
 	few    [8]int
-	loose  bool // held frames are not to be told apart any more
-	passed bool // Pass was called: nothing is held
+	loose  bool   // held frames are not to be told apart any more
+	passed bool   // nothing is held any more, but for what follows
+	parked []byte // the beginning of an open frame that may be an error, not given out yet
+	given  int    // frames that were given out
+	errAt  int    // where in held the error's frame begins
+	kept   bool   // none of the error's frame was given out
 
 	verdict Verdict
 	finding engine.Finding
 
-	begun   bool   // something other than white space has come
-	foreign bool   // it is the beginning of no event stream …
-	page    bool   // … but of a page of HTML
-	body    []byte // what it was the beginning of
-	json    brackets
-	atEnd   bool               // End gave the verdict
-	text    strictjson.Scanner // of the frame that is being read
-	first   bool               // a frame was read
-	event   bool               // a field or comment of an event stream was seen
-	strange bool               // a frame had none of the protocol's shapes
+	begun    bool   // something other than white space has come
+	foreign  bool   // it is the beginning of no event stream …
+	page     bool   // … but of a page of HTML …
+	plain    bool   // … or of some text
+	doubtful bool   // its first line is a field that no event has
+	body     []byte // what it was the beginning of
+	json     brackets
+	atEnd    bool               // End gave the verdict
+	text     strictjson.Scanner // of the frame that is being read
+	first    bool               // a frame was read
+	event    bool               // a field or comment of an event stream was seen, or an element
+	strange  bool               // a frame had none of the protocol's shapes
 
 	model     string
 	tally     tally
@@ -74,8 +79,16 @@ type Stream struct {
 // NewStream makes the gate for one attempt at an endpoint. The accepts function says whether
 // an answer may name this model; nil accepts all. An answer that names none is accepted.
 func NewStream(e engine.Endpoint, accepts func(model string) bool) *Stream {
-	s := &Stream{endpoint: e, proto: protocolOf(e), accepts: accepts}
-	s.ends = s.few[:0]
+	s := &Stream{proto: protocolOf(e), accepts: accepts}
+	s.scan, s.ends = &s.events, s.few[:0]
+	return s
+}
+
+// NewArray makes the gate for a stream in a JSON array, each of whose elements counts as
+// an event.
+func NewArray(e engine.Endpoint, accepts func(model string) bool) *Stream {
+	s := NewStream(e, accepts)
+	s.scan, s.array = new(arrayScanner), true
 	return s
 }
 
@@ -95,12 +108,6 @@ func (s *Stream) Feed(chunk []byte) Verdict {
 	if !s.begun {
 		s.begin()
 	}
-	if s.proto == nil {
-		if len(s.held) > 0 {
-			s.verdict = Commit
-		}
-		return s.verdict
-	}
 	if s.foreign {
 		return s.feedForeign(from)
 	}
@@ -117,36 +124,17 @@ func (s *Stream) Feed(chunk []byte) Verdict {
 		}
 		s.ends = append(s.ends, s.end()+len(raw))
 		if s.verdict == Commit {
-			s.watch(raw)
+			if s.watch(raw) && !s.loose {
+				s.errAt = s.end() - len(raw)
+			}
 		} else {
 			s.judge(raw)
 		}
 	}
+	if s.doubtful && !s.event && s.verdict == Wait && len(s.held) >= MaxHeld {
+		return s.End()
+	}
 	return s.verdict
-}
-
-// Pass watches bytes that go to the caller after commit, or that go on after the driver
-// committed by itself. It neither keeps nor changes chunk, and drops what was held: the
-// slice that [Stream.Held] gave stays valid, and is the driver's alone now.
-func (s *Stream) Pass(chunk []byte) {
-	s.passed, s.verdict = true, Commit
-	s.held, s.ends = nil, nil
-	if s.proto == nil || s.foreign {
-		return
-	}
-	s.scan.Feed(chunk)
-	for {
-		raw, ok := s.scan.NextRaw()
-		if ok {
-			s.watch(raw)
-			continue
-		}
-		if s.scan.Err() == nil {
-			return
-		}
-		// An image in a data URL may be as long as that: let it pass unread.
-		s.scan.Skip()
-	}
 }
 
 // End is called when the upstream ended the body in order. Without a verdict until
@@ -157,16 +145,12 @@ func (s *Stream) End() Verdict {
 		return s.verdict
 	}
 	s.verdict, s.atEnd = Discard, true
-	if s.proto == nil {
-		s.finding = schemaInvalid("empty_body")
-		return s.verdict
-	}
 	if s.foreign {
 		s.endForeign(s.held)
 		return s.verdict
 	}
 	if rest := s.scan.Rest(); len(rest) > 0 {
-		f := sse.Parse(rest, !s.first)
+		f := s.parse(rest, !s.first)
 		s.note(f)
 		if s.read(f).sign == failure {
 			return s.verdict
@@ -188,17 +172,16 @@ func (s *Stream) Held() []byte { return s.held }
 
 // Full says that the driver should commit: [MaxHeld] bytes have decided nothing. It is
 // never said of bytes that are no event stream.
-func (s *Stream) Full() bool { return len(s.held) >= MaxHeld && !s.foreign }
+func (s *Stream) Full() bool { return len(s.held) >= MaxHeld && !s.Foreign() }
 
-// Foreign says that the bytes are no event stream, although one was asked for: a JSON
-// body, a page. They must not be committed, whatever limit has elapsed; [Stream.End]
-// gives the finding.
-func (s *Stream) Foreign() bool { return s.foreign }
+// Foreign says that the bytes are no event stream, or seem to be none, although one was
+// asked for: a JSON body, a page, some text. They must not be committed, whatever limit has
+// elapsed; [Stream.End] gives the finding.
+func (s *Stream) Foreign() bool { return s.foreign || s.doubtful && !s.event }
 
-// Opaque says that the bytes are not read at all: audio, images, a stream in a JSON
-// array. Nothing is known of where such an answer ends, so Complete stays false, and an
-// orderly end of the body has to do.
-func (s *Stream) Opaque() bool { return s.proto == nil }
+// Body says that the evidence of a discarded attempt is one body rather than events: a
+// foreign one, or an element of an array. [Stream.Frames] has it last.
+func (s *Stream) Body() bool { return s.foreign || s.array }
 
 // Frames returns the raw frames for the classifier, an unfinished one last. While
 // bytes are held these are all of them up to the one that decided for discarding;
@@ -217,7 +200,11 @@ func (s *Stream) Frames() [][]byte {
 	frames := make([][]byte, 0, len(s.ends)+1)
 	at := 0
 	for _, end := range s.ends {
-		frames = append(frames, s.held[at:end:end])
+		frame := s.held[at:end:end]
+		if s.array {
+			frame = elementOf(frame)
+		}
+		frames = append(frames, frame)
 		at = end
 	}
 	if s.verdict == Discard && !s.atEnd || at == len(s.held) {
@@ -241,9 +228,17 @@ func (s *Stream) Ended() bool { return s.ended }
 // Errored says whether an error came after the decisive frame.
 func (s *Stream) Errored() bool { return s.errored }
 
-// Open says whether the stream stands within a frame. An event of the proxy's own must
-// be separated by a blank line then.
-func (s *Stream) Open() bool { return s.scan.Open() }
+// Withheld says that none of the error that came after the decisive frame was given out.
+func (s *Stream) Withheld() bool { return s.errored && s.kept }
+
+// Open says whether what was given out ends within a frame. An event of the proxy's own
+// must be separated from it then.
+func (s *Stream) Open() bool {
+	return s.scan.Open() && len(s.parked) == 0 && !s.errored // nothing follows an error
+}
+
+// Given returns how many events were given out whole.
+func (s *Stream) Given() int { return s.given }
 
 // Model returns the model that the answer has named, empty if none.
 func (s *Stream) Model() string { return s.model }
@@ -255,122 +250,9 @@ func (s *Stream) Usage() engine.Usage {
 	return s.tally.usage()
 }
 
-// readUsage reads the usage that was put off.
-func (s *Stream) readUsage() {
-	if len(s.lastUsage) > 0 {
-		s.tally.merge(s.read(sse.Parse(s.lastUsage, false)).tally)
-		s.lastUsage = s.lastUsage[:0]
-	}
-}
-
 func (s *Stream) end() int {
 	if len(s.ends) == 0 {
 		return 0
 	}
 	return s.ends[len(s.ends)-1]
-}
-
-// note remembers whether a frame has anything of an event stream.
-func (s *Stream) note(f sse.Frame) {
-	s.first = true
-	s.event = s.event || f.Event != nil || f.Data != nil || f.Comment && bytes.IndexByte(f.Raw, ':') >= 0
-}
-
-// judge reads a frame while nothing is decided.
-func (s *Stream) judge(raw []byte) {
-	f := sse.Parse(raw, !s.first)
-	s.note(f)
-	r := s.read(f)
-	s.take(r)
-	switch {
-	case r.sign == failure:
-		s.verdict = Discard
-	case r.sign == invalid:
-		s.verdict, s.finding = Discard, schemaInvalid(r.reason)
-	case r.model != "" && r.model != s.model && s.accepts != nil && !s.accepts(r.model):
-		s.model = r.model
-		s.verdict, s.finding = Discard, finding(engine.ClassContractViolation, "model_mismatch")
-	case r.sign == output:
-		s.verdict = Commit
-	case r.sign == ended:
-		s.verdict, s.finding = Discard, schemaInvalid("empty_answer")
-	case r.sign == strange:
-		s.strange = true
-	}
-	if r.model != "" {
-		s.model = r.model
-	}
-}
-
-// watch looks at a frame that goes to the caller.
-func (s *Stream) watch(raw []byte) {
-	switch s.proto.glance(raw) {
-	case pass:
-		return
-	case lastUsage:
-		s.lastUsage = append(s.lastUsage[:0], raw...)
-		return
-	}
-	s.readUsage()
-	r := s.read(sse.Parse(raw, false))
-	if r.sign == failure && !s.errored {
-		s.errored, s.errFrame = true, bytes.Clone(raw)
-	}
-	s.take(r)
-}
-
-// take keeps what a frame says besides its sign.
-func (s *Stream) take(r reading) {
-	s.tally.merge(r.tally)
-	s.complete = s.complete || r.done
-	s.ended = s.ended || r.last
-}
-
-// read reads one frame's data.
-func (s *Stream) read(f sse.Frame) reading {
-	failed := string(f.Event) == "error"
-	data := bytes.TrimSpace(f.Data)
-	switch {
-	case len(data) == 0:
-		if failed {
-			return reading{sign: failure}
-		}
-		return reading{}
-	case string(data) == "[DONE]":
-		// Some send it in protocols that have another end: it means nothing there.
-		if s.proto.endMark() == "" {
-			return reading{}
-		}
-		return reading{sign: ended, done: true, last: true}
-	case data[0] == '<' && !failed:
-		return reading{sign: invalid, reason: "html_body"}
-	}
-	return s.readJSON(f.Event, data, failed)
-}
-
-// readJSON reads data that should be JSON.
-func (s *Stream) readJSON(event, data []byte, failed bool) reading {
-	s.text = strictjson.New(data, false)
-	var r reading
-	switch s.text.Peek() {
-	case strictjson.Object:
-		r = s.proto.frame(event, &s.text)
-	case strictjson.Array:
-		r.sign = strange
-		if errorInArray(&s.text) {
-			r.sign = failure
-		}
-	default:
-		r.sign = strange
-		s.text.Skip()
-	}
-	fault := s.text.Failed() || s.text.End() != nil
-	s.text = strictjson.Scanner{}
-	switch {
-	case failed:
-		r.sign = failure
-	case fault:
-		return reading{sign: invalid, reason: "bad_json"}
-	}
-	return r
 }

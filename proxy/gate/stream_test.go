@@ -122,7 +122,9 @@ func TestWatchAfterCommit(t *testing.T) {
 		end{true, false, false, [3]int64{3, 9, -1}})
 	f("cut content", engine.GeminiGenerate, geminiText+geminiText, end{false, false, false, [3]int64{1, -1, -1}})
 	f("error in content", engine.GeminiGenerate, geminiText+errorFrame, end{false, true, false, [3]int64{1, -1, -1}})
-	f("audio", engine.OpenAIAudio, "\xFF\xFB\n\ndata", end{false, false, false, unknown})
+	f("spoken stream", engine.OpenAIAudio, `data: {"type":"speech.audio.delta","audio":"AA"}`+"\n\n"+
+		`data: {"type":"speech.audio.done","usage":{"input_tokens":2,"output_tokens":5}}`+"\n\n", end{true, false, false, [3]int64{2, 5, -1}})
+	f("cut picture", engine.OpenAIImages, `data: {"type":"image_generation.partial_image","b64_json":"AA"}`+"\n\n", end{false, false, false, unknown})
 
 	f("message without event lines", engine.AnthropicMessages,
 		strings.NewReplacer("event: message_start\n", "", "event: content_block_delta\n", "", "event: message_delta\n", "", "event: message_stop\n", "").

@@ -201,11 +201,24 @@ func TestAnthropicMessagesTable(t *testing.T) {
 func TestOtherEndpoints(t *testing.T) {
 	t.Parallel()
 	row := rows(t, engine.OpenAIEmbeddings)
-	row("output", `data: {"data":[]}`, Commit, "")
 	row("error", `data: {"type":"error","message":"m"}`, Discard, "")
 	row("end mark", "data: [DONE]", Discard, "empty_answer")
-	rows(t, engine.OpenAIAudio)("audio bytes", "\x00\x01", Commit, "")
-	rows(t, engine.GeminiGenerate)("array stream", "[{", Commit, "")
+
+	row = rows(t, engine.OpenAIImages)
+	row("partial image", `data: {"type":"image_generation.partial_image","b64_json":"AA","partial_image_index":0}`, Commit, "")
+	row("image", `data: {"type":"image_edit.completed","b64_json":"AA"}`, Commit, "")
+	row("image without one", `data: {"type":"image_generation.partial_image","b64_json":""}`, Wait, "")
+	row("image error", `data: {"type":"error","error":{"code":"moderation_blocked"}}`, Discard, "")
+	row("chat stream", `data: {"choices":[]}`, Discard, "wrong_protocol")
+
+	row = rows(t, engine.OpenAIAudio)
+	row("heard", `data: {"type":"transcript.text.delta","delta":"a"}`, Commit, "")
+	row("heard nothing yet", `data: {"type":"transcript.text.delta","delta":""}`, Wait, "")
+	row("silence", `data: {"type":"transcript.text.done","text":""}`, Commit, "")
+	row("spoken", `data: {"type":"speech.audio.delta","audio":"AA"}`, Commit, "")
+	row("progress", `data: {"type":"transcript.progress"}`, Wait, "")
+	row("untyped", `data: {"a":1}`, Wait, "")
+	row("error event", "event: error\ndata: busy", Discard, "")
 }
 
 func TestOpenAIResponsesTable(t *testing.T) {

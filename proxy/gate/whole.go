@@ -32,11 +32,8 @@ func Whole(e engine.Endpoint, contentType string, body []byte, accepts func(mode
 	if len(body) == 0 {
 		return Answer{Finding: schemaInvalid("empty_body")}
 	}
-	if p == nil {
-		if !mediaType(contentType, "json") && !mediaType(contentType, "text/html") {
-			return Answer{}
-		}
-		p = anyJSON{}
+	if Media(e) && !mediaType(contentType, "json") && !mediaType(contentType, "text/html") {
+		return Answer{} // sound, a picture, or what was heard as plain text
 	}
 	r, bad := readBody(p, contentType, body, e == engine.GeminiGenerate)
 	if bad != "" {
@@ -55,6 +52,10 @@ func Whole(e engine.Endpoint, contentType string, body []byte, accepts func(mode
 	}
 	return a
 }
+
+// Media says whether an endpoint's answers may be bytes of any type. They are read only
+// where their content type says that they are JSON, a page or a stream of events.
+func Media(e engine.Endpoint) bool { return e == engine.OpenAIImages || e == engine.OpenAIAudio }
 
 // readBody reads a body that isn't empty. Where it is no object of valid JSON, bad says
 // what it is instead. An array may be an answer in some protocols.

@@ -101,6 +101,10 @@ func (s *Scanner) NextRaw() ([]byte, bool) {
 	}
 }
 
+// Left returns how many bytes of the chunk that was fed last are not in a frame that was
+// given out, nor kept as the beginning of one.
+func (s *Scanner) Left() int { return len(s.chunk) }
+
 // Skip gives up the frame that was too long: scanning goes on behind its end, and
 // its bytes are held no more.
 func (s *Scanner) Skip() { s.err = nil }
