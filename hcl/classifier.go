@@ -2,6 +2,7 @@ package hcl
 
 import (
 	"encoding/hex"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -33,33 +34,68 @@ func (d *decoder) classifier(label string, s *section) {
 		s.fail(s.path, s.place, "Reserved classifier name",
 			"Names that begin with %q belong to modules of the program. Choose another name.", builtinPrefix)
 	}
+	c.Module = s.module()
+	if shadow := s.inner("shadow", &shadowShape); shadow.written() {
+		c.Shadow = shadow.shadow()
+	}
+	d.cfg.Classifiers = append(d.cfg.Classifiers, c)
+}
+
+// shadow reads a candidate, which is asked about the same failures and decides nothing.
+func (s *section) shadow() *Shadow {
+	module := s.str("module", "")
+	profile := s.word("profile", "", profileWords)
+	return &Shadow{
+		Module: s.module(), SHA256: s.digest("sha256"), Profile: profile,
+		Timeout: classifierTimeout(module, profile),
+	}
+}
+
+// The places of modules that are OCI artifacts, and the digest that both end with.
+const (
+	registryPrefix = "oci://"
+	layoutPrefix   = "oci-layout://"
+)
+
+var artifactForm = regexp.MustCompile(`^(?:oci://[^/@\s]+/[^@:\s]+|oci-layout://[^@]+)@sha256:[0-9a-f]{64}$`)
+
+// module reads which module to load and checks that it is pinned.
+func (s *section) module() string {
+	module := s.str("module", "")
 	at := s.placeOfAttr("module")
-	name, builtin := strings.CutPrefix(c.Module, builtinPrefix)
+	name, builtin := strings.CutPrefix(module, builtinPrefix)
 	switch {
-	case c.Module == "":
+	case module == "":
 		s.missing("module", `write "builtin:generic", or the path of a .wasm file.`)
 	case builtin:
 		if !slices.Contains(builtinModules, name) {
 			s.failAt("module", at, "Unknown builtin module", "There are %s.%s",
-				strings.Join(builtinNames(), ", "), didYouMean(c.Module, builtinNames()))
+				strings.Join(builtinNames(), ", "), didYouMean(module, builtinNames()))
 		}
 		if s.has("sha256") {
 			s.warn(s.placeOfAttr("sha256"), "Pin of a builtin module",
 				"A builtin module is part of the program and needs no sha256. Remove it.")
 		}
-	case strings.HasPrefix(c.Module, "oci://"):
-		s.failAt("module", at, "Not supported by this version",
-			"Modules from a registry are part of the language, but this version of Fourgate can't fetch them yet. "+
-				"Write the path of a .wasm file.")
+	case strings.HasPrefix(module, registryPrefix), strings.HasPrefix(module, layoutPrefix):
+		if !artifactForm.MatchString(module) {
+			s.failAt("module", at, "Artifact without a digest",
+				"A tag can be moved, and a module must be the one that was tested. "+
+					"Write \"oci://REGISTRY/REPOSITORY@sha256:…\" or \"oci-layout://DIRECTORY@sha256:…\" with the digest of the manifest.")
+			break
+		}
+		if rest, ok := strings.CutPrefix(module, layoutPrefix); ok {
+			dir, digest, _ := strings.Cut(rest, "@")
+			return layoutPrefix + s.resolve(dir) + "@" + digest
+		}
 	default:
 		if !s.has("sha256") {
 			s.failAt("module", at, "Module without a pin",
 				"A module decides what is retried, so it must be the one that was tested. "+
 					"Add its digest, which sha256sum prints: sha256 = \"…\".")
 		}
-		c.Module = d.resolve(c.Module)
+		return s.resolve(module)
 	}
-	d.cfg.Classifiers = append(d.cfg.Classifiers, c)
+	return module
 }
 
 // classifierTimeout is the default for a module.

@@ -21,3 +21,22 @@ func TestProfileGivesTime(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestArtifactsAndShadow(t *testing.T) {
+	t.Parallel()
+	vars := map[string]string{"OPENAI_API_KEY": theSecret}
+	cfg := load(t, "testdata/valid/artifacts_and_shadow.hcl", Environment{LookupEnv: func(name string) (string, bool) { text, ok := vars[name]; return text, ok }})
+	const zeros = "000000000000000000000000000000000000000000000000000000000000000"
+	want := []Classifier{{
+		Name: "from_registry", Module: "oci://registry.example.com/team/x@sha256:" + zeros + "1",
+		Timeout: defaultClassifierTimeout, MemoryBytes: 16 << 20,
+		Shadow: &Shadow{Module: filepath.Join("testdata", "valid", "x.wasm"), SHA256: zeros + "2", Timeout: defaultClassifierTimeout},
+	}, {
+		Name: "from_layout", Module: "oci-layout://" + filepath.Join("testdata", "valid", "layout", "x") + "@sha256:" + zeros + "3",
+		Timeout: defaultClassifierTimeout, MemoryBytes: 16 << 20,
+		Shadow: &Shadow{Module: "builtin:openai", Timeout: defaultBuiltinTimeout},
+	}}
+	if diff := cmp.Diff(want, cfg.Classifiers); diff != "" {
+		t.Error(diff)
+	}
+}

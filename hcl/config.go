@@ -38,11 +38,21 @@ type Server struct {
 // Classifier is one module that turns a failure into a verdict.
 type Classifier struct {
 	Name        string
-	Module      string        // "builtin:NAME" or the path of a .wasm file
-	SHA256      string        // lower-case hex of the file; empty for a builtin
+	Module      string        // "builtin:NAME", "oci://…", "oci-layout://…" or the path of a .wasm file
+	SHA256      string        // lower-case hex of the module; empty for a builtin, and perhaps for an artifact
 	Profile     string        // "wasi" for a module that needs WASI, or empty
 	Timeout     time.Duration // of one classification
-	MemoryBytes int64         // the most linear memory that the module may have
+	MemoryBytes int64         // the most linear memory that the module may have, and its shadow
+	Shadow      *Shadow       // nil for none
+}
+
+// Shadow is a candidate beside a classifier, which is compared and decides nothing. Its
+// fields are as the classifier's.
+type Shadow struct {
+	Module  string
+	SHA256  string
+	Profile string
+	Timeout time.Duration
 }
 
 // Policy says which Rego answers, and how long it may take.

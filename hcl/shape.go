@@ -38,8 +38,12 @@ var (
 		blocks: []blockShape{{"tls", ""}},
 	}
 	serverTLSShape  = shape{attrs: []string{"cert_file", "key_file"}}
-	classifierShape = shape{attrs: []string{"module", "sha256", "profile", "timeout", "memory"}}
-	providerShape   = shape{
+	classifierShape = shape{
+		attrs:  []string{"module", "sha256", "profile", "timeout", "memory"},
+		blocks: []blockShape{{"shadow", ""}},
+	}
+	shadowShape   = shape{attrs: []string{"module", "sha256", "profile"}}
+	providerShape = shape{
 		attrs:  []string{"base_url", "classifier", "auth"},
 		blocks: []blockShape{{"key", "name"}, {"timeouts", ""}, {"tls", ""}},
 	}

@@ -115,7 +115,10 @@ func (h *Host) Load(ctx context.Context, m Module) (engine.Classifier, error) {
 		return c, nil
 	}
 	candidate := *m.Shadow
-	candidate.Name, candidate.Timeout, candidate.MemoryBytes = m.Name+".shadow", m.Timeout, m.MemoryBytes
+	candidate.Name, candidate.MemoryBytes = m.Name+".shadow", m.MemoryBytes
+	if candidate.Timeout == 0 {
+		candidate.Timeout = m.Timeout
+	}
 	shadow, err := h.load(ctx, candidate)
 	if err != nil {
 		return nil, fmt.Errorf("cannot load the shadow of classifier %q: %w", m.Name, err)

@@ -32,8 +32,9 @@ type Module struct {
 	// MemoryBytes is the most memory that one instance may have; 0 means
 	// [DefaultMemoryBytes].
 	MemoryBytes int64
-	// Shadow is a candidate that is asked about the same failures and decides nothing; its
-	// name, timeout and memory are this module's. Nil means none.
+	// Shadow is a candidate that is asked about the same failures and decides nothing. Its
+	// name and its memory are this module's, and its timeout too if it has none. Nil means
+	// none.
 	Shadow *Module
 }
 

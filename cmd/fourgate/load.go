@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"golang.org/x/term"
 
@@ -57,9 +58,7 @@ func assemble(ctx context.Context, config *hcl.Config, host *plugins.Host) (prox
 		parts.Policy = set
 	}
 	for _, c := range config.Classifiers {
-		classifier, err := host.Load(ctx, plugins.Module{
-			Name: c.Name, Source: c.Module, SHA256: c.SHA256, Profile: c.Profile, Timeout: c.Timeout, MemoryBytes: c.MemoryBytes,
-		})
+		classifier, err := host.Load(ctx, moduleOf(c))
 		if err != nil {
 			diags = append(diags, hcl.Diagnostic{Summary: "Classifier cannot be loaded", Detail: err.Error()})
 			continue
@@ -67,6 +66,29 @@ func assemble(ctx context.Context, config *hcl.Config, host *plugins.Host) (prox
 		parts.Classifiers[c.Name] = classifier
 	}
 	return parts, diags
+}
+
+// moduleOf is a classifier of the configuration as the plugin host loads it.
+func moduleOf(c hcl.Classifier) plugins.Module {
+	m := plugins.Module{
+		Name: c.Name, Source: c.Module, SHA256: c.SHA256, Profile: c.Profile, Timeout: c.Timeout, MemoryBytes: c.MemoryBytes,
+	}
+	if s := c.Shadow; s != nil {
+		m.Shadow = &plugins.Module{Source: s.Module, SHA256: s.SHA256, Profile: s.Profile, Timeout: s.Timeout}
+	}
+	return m
+}
+
+// fetchedDir is where modules from registries are kept, empty if this environment has no
+// place for a cache.
+func fetchedDir(e *env) string {
+	if dir, ok := e.lookup("XDG_CACHE_HOME"); ok && filepath.IsAbs(dir) {
+		return filepath.Join(dir, "fourgate")
+	}
+	if home, ok := e.lookup("HOME"); ok && filepath.IsAbs(home) {
+		return filepath.Join(home, ".cache", "fourgate")
+	}
+	return ""
 }
 
 // report writes diagnostics to w as a person or a program wants them.

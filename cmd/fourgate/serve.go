@@ -26,7 +26,8 @@ func serveCommand(e *env) *cobra.Command {
 }
 
 func serve(ctx context.Context, e *env, path string) error {
-	host, err := plugins.Open(ctx, plugins.Options{})
+	logger := slog.New(slog.NewTextHandler(e.stderr, nil))
+	host, err := plugins.Open(ctx, plugins.Options{FetchedDir: fetchedDir(e), Logger: logger})
 	if err != nil {
 		return err
 	}
@@ -47,11 +48,11 @@ func serve(ctx context.Context, e *env, path string) error {
 		}
 		defer adminLn.Close()
 	}
-	logger := slog.New(slog.NewTextHandler(e.stderr, nil))
 	a, err := newApp(l, e.now, logger, nil)
 	if err != nil {
 		return err
 	}
+	a.registry.MustRegister(host)
 	for _, g := range l.config.Catalog.Groups() {
 		logger.Info("route group", "group", g.Name(), "models", g.Models(), "channels", len(g.Channels()), "strategy", g.Strategy().String())
 	}

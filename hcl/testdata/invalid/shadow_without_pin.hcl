@@ -1,5 +1,8 @@
 classifier "x" {
-  module = "oci://registry.example.com/x:1" # ERROR: Not supported by this version
+  module = "builtin:openai"
+  shadow {
+    module = "candidate.wasm" # ERROR: Module without a pin
+  }
 }
 
 provider "openai" {

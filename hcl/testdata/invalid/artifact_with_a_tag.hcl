@@ -1,0 +1,15 @@
+classifier "x" {
+  module = "oci://registry.example.com/x:1" # ERROR: Artifact without a digest
+}
+
+provider "openai" {
+  base_url = "https://api.openai.com/v1"
+  classifier = classifier.x
+  key "main" { secret = env("OPENAI_API_KEY") }
+}
+
+route_group "gpt-4o" {
+  models    = ["gpt-4o-2024-08-06"]
+  endpoints = ["openai.chat"]
+  channel "openai" { provider = provider.openai }
+}
