@@ -32,7 +32,8 @@ func (b *breaker) admits(now time.Time, c BreakerSpec) (bool, time.Time) {
 	case c.Mode == BreakerOff:
 		return true, time.Time{}
 	case b.halfOpen:
-		return b.probing+b.probed < c.HalfOpenProbes, time.Time{}
+		// A reload may ask for fewer probes than have ended well already.
+		return b.probed >= c.HalfOpenProbes || b.probing+b.probed < c.HalfOpenProbes, time.Time{}
 	case now.Before(b.openUntil):
 		return false, b.openUntil
 	}
@@ -49,6 +50,9 @@ func (b *breaker) permit(now time.Time, c BreakerSpec) permit {
 		b.next()
 		b.halfOpen = c.HalfOpenProbes > 0
 	}
+	if b.halfOpen && b.probed >= c.HalfOpenProbes {
+		b.next()
+	}
 	if b.halfOpen {
 		b.probing++
 	}
@@ -63,7 +67,18 @@ func (p permit) neutral() {
 	}
 }
 
-func (p permit) success(_ time.Time, c BreakerSpec) {
+// commit reports a probe as good once its answer is committed: a stream may run for
+// hours, and the channel has proved itself. The permit that is left reports how the
+// stream ends as any attempt's.
+func (p permit) commit(c BreakerSpec) permit {
+	if !p.live() || !p.probe {
+		return p
+	}
+	p.success(c)
+	return permit{p.b, p.b.generation, false}
+}
+
+func (p permit) success(c BreakerSpec) {
 	if !p.live() {
 		return
 	}
@@ -101,9 +116,14 @@ type retryBudget struct {
 	at     time.Time
 }
 
+// holds is how many tokens there are at a time, which may lie ahead.
+func (b *retryBudget) holds(at time.Time, c RetryBudgetSpec) float64 {
+	return min(c.Cap, b.tokens+max(at.Sub(b.at), 0).Seconds()*c.Floor)
+}
+
 func (b *retryBudget) refill(now time.Time, c RetryBudgetSpec) {
-	if d := now.Sub(b.at); d > 0 {
-		b.tokens = min(c.Cap, b.tokens+d.Seconds()*c.Floor)
+	b.tokens = b.holds(now, c)
+	if now.After(b.at) {
 		b.at = now
 	}
 }

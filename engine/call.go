@@ -4,12 +4,14 @@ import "time"
 
 // Request is a caller's request after it was judged: what the engine needs of it.
 type Request struct {
-	ID          string
-	Caller      *Caller
-	Contract    Contract
-	Stream      bool
-	Tools       bool
-	SDKRetry    int // retries that the caller's SDK says it has made already
+	ID       string
+	Caller   *Caller
+	Contract Contract
+	Stream   bool
+	Tools    bool
+	SDKRetry int // retries that the caller's SDK says it has made already
+	// MaxAttempts allows fewer attempts than the budget does; 0 is no limit of its own.
+	MaxAttempts int
 	Idempotency Idempotency
 	Arrived     time.Time
 	// TimeLimit is the caller's own hint of its deadline; it shortens the budget's
@@ -99,6 +101,9 @@ type Reply struct {
 	Status  int    // ReplyOwn
 	Code    string // ReplyOwn and ReplyPartial: stable, such as "fourgate_exhausted"
 	Message string // ReplyOwn and ReplyPartial: for a person, without a secret
+	// Detail names the channels that failed and why. Callers see it only where the
+	// configuration lets them see channels.
+	Detail string
 	// RetryAfter is the earliest time at which the chain has somebody again.
 	RetryAfter Wait
 }

@@ -32,6 +32,10 @@ func FailureOf(v Verdict, ev *Evidence) Failure {
 		if v.Class == ClassUnknown || f.reason == (Reason{}) {
 			f.reason = causeOf(ev)
 		}
+		if ev.NetKind == NetContextCanceled {
+			// We have ended it ourselves, at a drain: the channel is not to blame.
+			f.scope = ScopeRequest
+		}
 	case ev.Finding.Class == ClassContractViolation:
 		f.class, f.scope, f.reason = ClassContractViolation, ScopeModel, ev.Finding.Reason
 	case ev.Finding.Class != ClassUnknown && (v.Class == ClassUnknown || v.Class == ClassOK):

@@ -117,6 +117,7 @@ func (b *builder) group(s GroupSpec) *Group {
 		b.fault(path("route_group", s.Name), "Duplicate route group", "Two route_group blocks have this name. Give one of them another.")
 	}
 	b.groups[s.Name] = g
+	b.label(path("route_group", s.Name), s.Name)
 	if len(s.Models) == 0 {
 		b.fault(at("models"), "No model", "A route group serves the models that it names exactly. Write models = [\"gpt-4o-2024-08-06\"].")
 	}
@@ -170,6 +171,7 @@ func (b *builder) channel(g *Group, s *ChannelSpec, before []ChannelSpec) *Chann
 			b.fault(path("route_group", g.spec.Name, "channel", s.Name), "Duplicate channel", "Two channels of the group have this name. Give one of them another: the ledger tells them apart by it.")
 		}
 	}
+	b.label(path("route_group", g.spec.Name, "channel", s.Name), s.Name)
 	b.substitution(g, s, at)
 	if s.Cost.Input < 0 || s.Cost.Output < 0 || s.Cost.CachedInput < 0 {
 		b.fault(at("cost"), "Negative price", "Prices are USD per million tokens and not below zero.")
@@ -189,6 +191,9 @@ func (b *builder) substitution(g *Group, s *ChannelSpec, at func(string) []strin
 		switch {
 		case !slices.Contains(g.spec.Models, model):
 			b.fault(at("send_as"), "send_as names a foreign model", fmt.Sprintf("Model %q is not one of this group's. The left side of send_as is a model that callers ask for.", model))
+		case as != model && b.served(as):
+			b.fault(at("send_as"), "send_as names another served model", fmt.Sprintf(
+				"%q is a model of its own here, so sending it for %q would replace one by the other. Name the provider's deployment, or remove the entry.", as, model))
 		case as == "" || strings.ContainsAny(as, "*?"):
 			b.fault(at("send_as"), "Wildcard or empty name in send_as", "The right side of send_as is the provider's own exact name for the model.")
 		case as != model && s.Serves == "":
@@ -220,6 +225,18 @@ func (b *builder) substitution(g *Group, s *ChannelSpec, at func(string) []strin
 			b.fault(at("answers_as"), "answers_as names another model of the group", fmt.Sprintf(
 				"An answer from %q would pass for %q, which callers can tell apart here. Remove it.", other, s.Serves))
 		}
+	}
+}
+
+// served says whether any group serves the model.
+func (b *builder) served(model string) bool {
+	return slices.ContainsFunc(b.spec.Groups, func(g GroupSpec) bool { return slices.Contains(g.Models, model) })
+}
+
+// label refuses names in which the policy's "group/channel" could be read twice.
+func (b *builder) label(path []string, name string) {
+	if strings.Contains(name, "/") {
+		b.fault(path, "Slash in a name", "Policies see a channel of a fallback group as group/channel. Write the name without a slash.")
 	}
 }
 

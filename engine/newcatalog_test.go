@@ -38,6 +38,11 @@ func TestNewCatalogNamesEachBrokenRule(t *testing.T) {
 	f("silent substitution", func(s *engine.Spec) { channel(s).SendAs = map[string]string{"m": "x"} }, "route_group.g.channel.b.send_as: Other model name without a statement")
 	f("serves another model", func(s *engine.Spec) { channel(s).Serves = "n" }, "route_group.g.channel.b.serves: serves is not the group's model")
 	f("send_as of another model", func(s *engine.Spec) { channel(s).SendAs = map[string]string{"n": "n"} }, "route_group.g.channel.b.send_as: send_as names a foreign model")
+	f("send_as a model that is served itself", func(s *engine.Spec) {
+		group(s).Models = []string{"m", "m-mini"}
+		channel(s).SendAs, channel(s).Serves = map[string]string{"m": "m-mini"}, "m"
+	}, "route_group.g.channel.b.send_as: send_as names another served model")
+	f("slash in a name", func(s *engine.Spec) { channel(s).Name = "h/b" }, "route_group.g.channel.h/b: Slash in a name")
 	f("answers_as alone", func(s *engine.Spec) { channel(s).AnswersAs = []string{"x"} }, "route_group.g.channel.b.answers_as: answers_as without serves")
 	f("answers_as a sibling", func(s *engine.Spec) {
 		group(s).Models = []string{"m", "n"}

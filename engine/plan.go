@@ -11,6 +11,7 @@ type plan struct {
 	used     int     // that went out
 	tries    []uint8 // that went out, by channel of the chain
 	deadline time.Time
+	hurried  bool // the deadline is the caller's own
 }
 
 // engagement is one attempt: the channel, the key, and the permit that must be
@@ -31,8 +32,12 @@ func newPlan(req *Request, chain Chain) *plan {
 		// What the caller's SDK has replayed already was paid by the upstreams, too.
 		attempts: max(1, b.Attempts-max(req.SDKRetry, 0)),
 	}
-	if d, given := req.TimeLimit.Get(); given {
+	if req.MaxAttempts > 0 {
+		p.attempts = min(p.attempts, req.MaxAttempts)
+	}
+	if d, given := req.TimeLimit.Get(); given && d < b.Deadline {
 		p.deadline = req.Arrived.Add(min(max(d, b.MinUseful+admission), b.Deadline))
+		p.hurried = true
 	}
 	return p
 }
@@ -62,7 +67,7 @@ func (p *plan) launch(t *trace, now time.Time, link int, action Action, price fl
 	if p.budgetForbids(link, now) {
 		return nil, nil, InterlockBudget
 	}
-	permit, key, ok := t.standing.hire(now, ch, t.want.Model)
+	permit, key, ok := t.standing.hire(now, ch, t.want.Model, p.chain.group)
 	if !ok {
 		return nil, nil, InterlockEligible
 	}
@@ -90,7 +95,7 @@ func (p *plan) next(t *trace, now time.Time) int {
 	defer t.standing.mu.Unlock()
 	for i, ch := range p.chain.channels {
 		if p.tries[i] == 0 {
-			if why, _ := t.standing.bar(now, ch, t.want.Model); why == BarNone {
+			if why, _ := t.standing.bar(now, ch, t.want.Model, p.chain.group); why == BarNone {
 				return i
 			}
 		}
@@ -122,7 +127,7 @@ func (p *plan) question(t *trace, now time.Time, e engagement, f Failure, price 
 	t.standing.mu.Lock()
 	defer t.standing.mu.Unlock()
 	if !p.budgetForbids(e.link, start) {
-		why, _ := t.standing.bar(start, e.channel, t.want.Model)
+		why, _ := t.standing.bar(start, e.channel, t.want.Model, p.chain.group)
 		q.Same = why == BarNone
 		_, _, spare := t.standing.usableKey(start, e.channel.provider, e.key)
 		q.SpareKey = q.Same && e.key != nil && spare
@@ -133,7 +138,7 @@ func (p *plan) question(t *trace, now time.Time, e engagement, f Failure, price 
 			if p.tries[i] > 0 {
 				continue
 			}
-			if why, _ := t.standing.bar(now, ch, t.want.Model); why == BarNone {
+			if why, _ := t.standing.bar(now, ch, t.want.Model, p.chain.group); why == BarNone {
 				q.Fallback = append(q.Fallback, p.label(ch))
 			}
 		}

@@ -84,23 +84,25 @@ func (p *plan) unstarted(t *trace, now time.Time, lock Interlock) Reply {
 // spent says what was tried, and when the chain has somebody again.
 func (p *plan) spent(t *trace, now time.Time) Reply {
 	r := Reply{Kind: ReplyOwn, Status: statusServiceUnavailable, Code: CodeExhausted}
-	if at, known := t.standing.soonest(now, p.chain.channels, t.want.Model); known {
+	if at, known := t.standing.soonest(now, p.chain.channels, t.want.Model, p.chain.group); known {
 		// A whole second at least: a chain that is free at once has just failed.
 		r.RetryAfter = WaitOf(max(at.Sub(now), time.Second))
 	}
+	r.Message = fmt.Sprintf("no route is left for model %q", t.want.Model)
+	if n := len(t.record.attempts); n > 0 {
+		r.Message += fmt.Sprintf(" after %d failed %s", n, map[bool]string{true: "attempt", false: "attempts"}[n == 1])
+	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "no route is left for model %q", t.want.Model)
 	for i := range t.record.attempts {
 		a := &t.record.attempts[i]
-		sep := ", "
-		if i == 0 {
-			sep = " after "
+		if i > 0 {
+			b.WriteString(", ")
 		}
-		fmt.Fprintf(&b, "%s%s: %s", sep, a.channel, a.reason)
+		fmt.Fprintf(&b, "%s: %s", a.channel, a.reason)
 		if a.status != 0 {
 			fmt.Fprintf(&b, " (%d)", a.status)
 		}
 	}
-	r.Message = b.String()
+	r.Detail = b.String()
 	return r
 }

@@ -96,7 +96,7 @@ func (c *Catalog) Route(now time.Time, s *Standing, caller *Caller, want Contrac
 	}
 	var soonest time.Duration
 	for len(groups) > 0 {
-		wait, ok := s.admit(now, "group "+groups[0].spec.Name, groups[0].spec.RPM)
+		wait, ok := s.admit(now, groups[0].rateName(), groups[0].spec.RPM)
 		if ok {
 			break
 		}
@@ -183,7 +183,7 @@ func (s *Standing) walk(now time.Time, groups []*Group, model string, r Rand, ou
 	chain := make([]*Channel, 0, min(total, hops))
 	for _, g := range groups {
 		for _, ch := range s.order(g, r, !explain) {
-			why, until := s.bar(now, ch, model)
+			why, until := s.bar(now, ch, model, groups[0])
 			switch {
 			case why != BarNone:
 				outs = append(outs, Out{ch, why, until})
@@ -255,12 +255,12 @@ func soonestOf(outs []Out) time.Time {
 
 // soonest returns when the first of channels can be used again, and whether that is
 // known; a channel that can be used now counts as now.
-func (s *Standing) soonest(now time.Time, channels []*Channel, model string) (time.Time, bool) {
+func (s *Standing) soonest(now time.Time, channels []*Channel, model string, primary *Group) (time.Time, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var outs []Out
 	for _, ch := range channels {
-		why, until := s.bar(now, ch, model)
+		why, until := s.bar(now, ch, model, primary)
 		if why == BarNone {
 			return now, true
 		}
@@ -281,7 +281,7 @@ func (c *Channel) Accepts(model, answered string) bool {
 	if as, ok := c.spec.SendAs[model]; ok && (answered == as || snapshotOf(as, answered)) {
 		return true
 	}
-	return slices.Contains(c.spec.AnswersAs, answered)
+	return model == c.spec.Serves && slices.Contains(c.spec.AnswersAs, answered)
 }
 
 // snapshotOf says whether full is base with a date behind it: "-2024-08-06", as OpenAI

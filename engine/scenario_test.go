@@ -183,7 +183,7 @@ func TestCallsEndAsTheirStorySays(t *testing.T) {
 		{"a quarantined channel is not retried", play{outcomes: []enginetest.Outcome{failing(503)}, decisions: []engine.Decision{cool(retry, engine.EffectQuarantineChannel)}, verdict: overloaded}, "a@0s exhausted 503 fourgate_exhausted [eligible]"},
 		{"an evicted model is not retried", play{outcomes: []enginetest.Outcome{failing(404)}, decisions: []engine.Decision{cool(retry, engine.EffectEvictModel)}}, "a@0s exhausted 503 fourgate_exhausted [eligible]"},
 		{"the caller goes before headers", play{outcomes: []enginetest.Outcome{silent}, leaves: 3 * time.Second}, "a@0s cancelled"},
-		{"the caller goes in backoff", play{outcomes: []enginetest.Outcome{failing(429)}, decisions: []engine.Decision{retry}, verdict: limited(9 * time.Second), leaves: 3 * time.Second}, "a@0s cancelled"},
+		{"the caller goes in backoff", play{outcomes: []enginetest.Outcome{failing(429)}, decisions: []engine.Decision{retry}, verdict: limited(9 * time.Second), leaves: 3 * time.Second}, "a@0s cancelled [cancelled]"},
 		{"the caller goes mid-stream", play{outcomes: []enginetest.Outcome{{Status: 200, Relays: time.Minute}}, leaves: 3 * time.Second}, "a@0s cancelled"},
 		{"a cut after output is never replayed", play{outcomes: []enginetest.Outcome{{Status: 200, Broken: &engine.Evidence{NetKind: engine.NetUnexpectedEOF}}}, decisions: []engine.Decision{fallback}}, "a@0s partial [committed]"},
 		{"an error event after output keeps its cause", play{outcomes: []enginetest.Outcome{{Status: 200, Broken: &engine.Evidence{Transport: engine.TransportSSE, Frames: [][]byte{[]byte("data: {}\n\n")}}}}, decisions: []engine.Decision{fallback}, verdict: overloaded}, "a@0s partial [committed]"},
@@ -264,6 +264,9 @@ func TestAnswersFromTheContractsModel(t *testing.T) {
 	s.Groups[0].Channels[0].SendAs = map[string]string{"gpt-4o": "prod-4o"}
 	s.Groups[0].Channels[0].Serves = "gpt-4o"
 	s.Groups[0].Channels[0].AnswersAs = []string{"gpt-4o-eu"}
+	if c := catalog(t, s).Groups()[0].Channels()[0]; c.Accepts("claude-3-5-sonnet", "gpt-4o-eu") {
+		t.Error("answers_as counts for a model that serves doesn't name")
+	}
 	ch := catalog(t, s).Groups()[0].Channels()[0]
 	for answered, want := range map[string]bool{
 		"": true, "gpt-4o": true, "gpt-4o-2024-08-06": true, "gpt-4o-20240806": true, "prod-4o": true, "gpt-4o-eu": true,
@@ -293,5 +296,186 @@ func TestRateIsAdmission(t *testing.T) {
 		if got[i] != want {
 			t.Errorf("request %d: got %s, want %s", i+1, got[i], want)
 		}
+	}
+}
+
+// probing is a catalog whose breakers open at the first failure and close after one good
+// probe, with channel a's open time over.
+func probing(t *testing.T, change func(*engine.Spec)) (*engine.Catalog, *play) {
+	t.Helper()
+	s := spec(2)
+	s.Groups[0].Breaker = engine.BreakerSpec{Mode: engine.BreakerConsecutive, Failures: 1, OpenFor: time.Minute, HalfOpenProbes: 1}
+	if change != nil {
+		change(&s)
+	}
+	c := catalog(t, s)
+	p := &play{
+		outcomes: []enginetest.Outcome{failing(503), good}, verdict: engine.Verdict{Class: engine.ClassProviderTransient}, standing: engine.NewStanding(),
+		decisions: []engine.Decision{{Action: engine.Fallback, Effects: []engine.Effect{{Kind: engine.EffectCountFailure}}}},
+	}
+	p.run(t, c)
+	p.now = p.now.Add(2 * time.Minute)
+	return c, p
+}
+
+func TestProbesAreGivenBack(t *testing.T) {
+	t.Parallel()
+	first := func(t *testing.T, c *engine.Catalog, p *play) string {
+		t.Helper()
+		p.outcomes = []enginetest.Outcome{good}
+		return p.run(t, c).Sent[0].Send.Channel.Name()
+	}
+	t.Run("by a caller that leaves", func(t *testing.T) {
+		t.Parallel()
+		c, p := probing(t, nil)
+		p.outcomes, p.leaves = []enginetest.Outcome{silent}, time.Second
+		p.run(t, c)
+		p.leaves = -1
+		if got := first(t, c, p); got != "a" {
+			t.Errorf("the next request began on %s: the probe was lost with its caller", got)
+		}
+	})
+	t.Run("by a failure that counts for nothing", func(t *testing.T) {
+		t.Parallel()
+		c, p := probing(t, nil)
+		p.outcomes, p.decisions = []enginetest.Outcome{failing(400)}, []engine.Decision{{}}
+		p.run(t, c)
+		if got := first(t, c, p); got != "a" {
+			t.Errorf("the next request began on %s", got)
+		}
+	})
+	t.Run("by an attempt that can't be paid", func(t *testing.T) {
+		t.Parallel()
+		s := spec(2)
+		s.RetryBudget = engine.RetryBudgetSpec{Cap: 1}
+		s.Groups[0].Breaker = engine.BreakerSpec{Mode: engine.BreakerConsecutive, Failures: 1, OpenFor: time.Minute, HalfOpenProbes: 1}
+		c := catalog(t, s)
+		counted := engine.Decision{Effects: []engine.Effect{{Kind: engine.EffectCountFailure}}}
+		p := &play{outcomes: []enginetest.Outcome{failing(503)}, decisions: []engine.Decision{fallback, counted}, standing: engine.NewStanding()}
+		p.run(t, c) // the one token is spent, and b is open
+		p.now = p.now.Add(2 * time.Minute)
+		p.decisions = []engine.Decision{fallback}
+		if got := story(p.run(t, c)); got != "a@0s exhausted 503 fourgate_exhausted [retry_budget]" {
+			t.Fatal(got)
+		}
+		caller, _ := c.Caller("")
+		_, outs, _ := c.Explain(p.now, p.standing, caller, engine.Contract{Model: "m", Endpoint: engine.OpenAIChat}, half{})
+		if len(outs) != 0 {
+			t.Errorf("channel %s is out: %s", outs[0].Channel.Name(), outs[0].Why)
+		}
+	})
+	t.Run("at commit, not at the end of a long stream", func(t *testing.T) {
+		t.Parallel()
+		c, p := probing(t, nil)
+		now, req := p.now, &engine.Request{ID: "long", Contract: engine.Contract{Model: "m", Endpoint: engine.OpenAIChat}, Arrived: p.now}
+		req.Caller, _ = c.Caller("")
+		chain, _ := c.Route(now, p.standing, req.Caller, req.Contract, half{})
+		call, _ := engine.Begin(now, req, chain, p.standing, half{})
+		call.Step(now, &engine.Held{Attempt: 1, Status: 200, Model: "m"})
+		if got := first(t, c, p); got != "a" {
+			t.Errorf("while the stream runs, the next request began on %s", got)
+		}
+	})
+}
+
+func TestTimeoutsCostTwice(t *testing.T) {
+	t.Parallel()
+	s := spec(2)
+	s.RetryBudget = engine.RetryBudgetSpec{Cap: 3}
+	late := enginetest.Outcome{Failure: &engine.Evidence{NetKind: engine.NetHeaderTimeout, NetOp: engine.OpReadHeaders}}
+	p := play{
+		outcomes: []enginetest.Outcome{late}, decisions: []engine.Decision{fallback, {}}, verdict: engine.Verdict{Class: engine.ClassProviderTransient},
+		standing: engine.NewStanding(),
+	}
+	c, extra := catalog(t, s), 0
+	for range 5 {
+		extra += len(p.run(t, c).Sent) - 1
+	}
+	if extra != 1 {
+		t.Errorf("three tokens paid %d extra attempts after timeouts, want 1", extra)
+	}
+}
+
+func TestOnlyFirstAttemptsEarn(t *testing.T) {
+	t.Parallel()
+	s := spec(2)
+	s.RetryBudget = engine.RetryBudgetSpec{Ratio: 1, Cap: 2}
+	c := catalog(t, s)
+	p := play{
+		outcomes: []enginetest.Outcome{failing(503), good}, decisions: []engine.Decision{fallback},
+		verdict: engine.Verdict{Class: engine.ClassProviderTransient}, standing: engine.NewStanding(),
+	}
+	extra := 0
+	for range 6 { // each that is paid succeeds on its second attempt
+		extra += len(p.run(t, c).Sent) - 1
+	}
+	p.request.SDKRetry = 1 // a replay earns nothing either
+	p.outcomes = []enginetest.Outcome{good}
+	p.run(t, c)
+	p.request.SDKRetry = 0
+	p.outcomes = []enginetest.Outcome{failing(503), good}
+	if extra += len(p.run(t, c).Sent) - 1; extra != 2 {
+		t.Errorf("two tokens paid %d extra attempts, so something earned that shouldn't", extra)
+	}
+}
+
+func TestHopelessWaitsEndAtOnce(t *testing.T) {
+	t.Parallel()
+	evict := engine.Decision{
+		Action: engine.Retry, Delay: engine.WaitOf(10 * time.Second),
+		Effects: []engine.Effect{{Kind: engine.EffectEvictModel, For: time.Hour}},
+	}
+	p := play{outcomes: []enginetest.Outcome{failing(503)}, decisions: []engine.Decision{evict}, verdict: engine.Verdict{Class: engine.ClassProviderTransient}}
+	tr := p.run(t, catalog(t, spec(1)))
+	if took := tr.Ended.Sub(tr.Request.Arrived); took != time.Second {
+		t.Errorf("the caller waited %v for an attempt that could never be made", took)
+	}
+}
+
+func TestLastAttemptKnowsTheChain(t *testing.T) {
+	t.Parallel()
+	s := spec(2)
+	s.Groups[0].Budget.PerRoute = 1
+	p := play{outcomes: []enginetest.Outcome{failing(503)}, decisions: []engine.Decision{fallback}, verdict: engine.Verdict{Class: engine.ClassProviderTransient}}
+	if got, want := story(p.run(t, catalog(t, s))), "a@0s b!@1s exhausted 503 fourgate_exhausted [eligible]"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestCallersOwnDeadlineBlamesNobody(t *testing.T) {
+	t.Parallel()
+	s := spec(1)
+	s.Groups[0].Breaker = engine.BreakerSpec{Mode: engine.BreakerConsecutive, Failures: 1, OpenFor: time.Hour}
+	c := catalog(t, s)
+	p := play{
+		outcomes: []enginetest.Outcome{silent}, verdict: engine.Verdict{Class: engine.ClassProviderTransient, Scope: engine.ScopeChannel}, standing: engine.NewStanding(),
+		decisions: []engine.Decision{{Effects: []engine.Effect{{Kind: engine.EffectCountFailure}}}},
+		request:   engine.Request{TimeLimit: engine.WaitOf(5 * time.Second)},
+	}
+	p.run(t, c)
+	p.outcomes, p.request = []enginetest.Outcome{good}, engine.Request{}
+	if got := story(p.run(t, c)); got != "a@0s success" {
+		t.Errorf("after a caller's own deadline: %s", got)
+	}
+}
+
+func TestFallbackGroupsKeepTheirRate(t *testing.T) {
+	t.Parallel()
+	s := spec(1)
+	second := s.Groups[0]
+	second.Name, second.RPM = "h", 1
+	s.Groups = append(s.Groups, second)
+	p := play{
+		outcomes: []enginetest.Outcome{failing(503), good}, decisions: []engine.Decision{fallback},
+		verdict: engine.Verdict{Class: engine.ClassProviderTransient}, standing: engine.NewStanding(),
+	}
+	c := catalog(t, s)
+	calls := 0
+	for range 5 {
+		p.now = start
+		calls += len(p.run(t, c).Sent) - 1
+	}
+	if calls != 1 {
+		t.Errorf("a fallback group of one request a minute was called %d times", calls)
 	}
 }

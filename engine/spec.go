@@ -9,9 +9,6 @@ type Spec struct {
 	Groups      []GroupSpec
 	Callers     []CallerSpec
 	RetryBudget RetryBudgetSpec
-	// Anonymous says that callers without a key may use every group in file order.
-	// It counts only when there is no caller.
-	Anonymous bool
 }
 
 // Auth is how a provider wants to be shown a credential.

@@ -71,9 +71,16 @@ func (b Bar) String() string { return name(barTexts[:], b) }
 
 func (c *Channel) id() channelID { return channelID{c.group.spec.Name, c.spec.Name} }
 
-// bar says why ch can't take model at the time now, and until when as far as known.
-func (s *Standing) bar(now time.Time, ch *Channel, model string) (Bar, time.Time) {
+// bar says why ch can't take model at the time now, and until when as far as known. A
+// channel of another group than the primary one, which has admitted the request, needs
+// its own group's rate, too.
+func (s *Standing) bar(now time.Time, ch *Channel, model string, primary *Group) (Bar, time.Time) {
 	id := ch.id()
+	if ch.group != primary {
+		if wait, ok := s.rate(now, ch.group.rateName(), ch.group.spec.RPM, false); !ok {
+			return BarRate, now.Add(wait)
+		}
+	}
 	if until, in := s.confined[id]; in && now.Before(until) {
 		return BarQuarantined, until
 	}
@@ -116,11 +123,14 @@ func (s *Standing) usableKey(now time.Time, p *Provider, except *Key) (*Key, tim
 }
 
 // hire takes a channel's permit and key for an attempt that starts now.
-func (s *Standing) hire(now time.Time, ch *Channel, model string) (permit, *Key, bool) {
+func (s *Standing) hire(now time.Time, ch *Channel, model string, primary *Group) (permit, *Key, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if why, _ := s.bar(now, ch, model); why != BarNone {
+	if why, _ := s.bar(now, ch, model, primary); why != BarNone {
 		return permit{}, nil, false
+	}
+	if ch.group != primary {
+		s.rate(now, ch.group.rateName(), ch.group.spec.RPM, true)
 	}
 	key, _, _ := s.usableKey(now, ch.provider, nil)
 	id := ch.id()
@@ -193,10 +203,17 @@ func after(times []time.Time, limit time.Time) []time.Time {
 func (s *Standing) succeeded(now time.Time, ch *Channel, p permit, first bool, c RetryBudgetSpec) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p.success(now, ch.group.spec.Breaker)
+	p.success(ch.group.spec.Breaker)
 	if first {
 		s.budget(now, ch.group.spec.Name, c).earn(c)
 	}
+}
+
+// committed reports that an attempt has a decisive answer.
+func (s *Standing) committed(ch *Channel, p permit) permit {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return p.commit(ch.group.spec.Breaker)
 }
 
 // released reports an attempt of which nothing follows for the channel.
@@ -216,11 +233,15 @@ func (s *Standing) budget(now time.Time, group string, c RetryBudgetSpec) *retry
 	return b
 }
 
-// affords says whether an extra attempt of the price is within the group's budget.
-func (s *Standing) affords(now time.Time, group string, c RetryBudgetSpec, price float64) bool {
+// affords says whether an extra attempt of the price will be within the group's budget
+// at a time that may lie ahead. It changes nothing.
+func (s *Standing) affords(at time.Time, group string, c RetryBudgetSpec, price float64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.budget(now, group, c).tokens >= price
+	if b := s.budgets[group]; b != nil {
+		return b.holds(at, c) >= price
+	}
+	return c.Cap >= price
 }
 
 // pay takes the price of an extra attempt, before it goes out.
@@ -239,13 +260,21 @@ func (s *Standing) pay(now time.Time, group string, c RetryBudgetSpec, price flo
 // worth, at least one: the generic cell rate algorithm (ITU-T I.371). If it refuses,
 // it returns the wait until it wouldn't.
 func (s *Standing) admit(now time.Time, what string, rpm int) (time.Duration, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.rate(now, what, rpm, true)
+}
+
+// rateName is the name under which a group's rate is counted.
+func (g *Group) rateName() string { return "group " + g.spec.Name }
+
+// rate asks a rate, and counts against it with count set. s.mu is held.
+func (s *Standing) rate(now time.Time, what string, rpm int, count bool) (time.Duration, bool) {
 	if rpm <= 0 {
 		return 0, true
 	}
 	every := time.Minute / time.Duration(rpm)
 	burst := max(every, time.Second)
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	tat := s.rates[what]
 	if tat.Before(now) {
 		tat = now
@@ -253,6 +282,8 @@ func (s *Standing) admit(now time.Time, what string, rpm int) (time.Duration, bo
 	if early := tat.Add(every).Sub(now) - burst; early > 0 {
 		return early, false
 	}
-	s.rates[what] = tat.Add(every)
+	if count {
+		s.rates[what] = tat.Add(every)
+	}
 	return 0, true
 }

@@ -89,6 +89,7 @@ func (s *sending) step(t *trace, now time.Time, ev Event) (state, Instruction) {
 		t.attempt().outputStarted = true
 		t.attempt().phase = AfterOutput
 		t.record.status = ev.Status
+		s.permit = t.standing.committed(s.channel, s.permit)
 		t.relay = Relay{s.seq}
 		return &relaying{s.engagement}, &t.relay
 	case *Failed:
@@ -139,6 +140,10 @@ func (s *classifying) step(t *trace, now time.Time, ev Event) (state, Instructio
 // ask turns a verdict into a failure and puts it to the policy.
 func (p *plan) ask(t *trace, now time.Time, e engagement, ev *Evidence, v Verdict) (state, Instruction) {
 	f := FailureOf(v, ev)
+	if p.hurried && ev.NetKind == NetDeadlineExceeded {
+		// The caller's own limit has run out, which says nothing of the channel.
+		f.scope = ScopeRequest
+	}
 	t.fail(f)
 	if f.class == ClassUnknown {
 		t.attempt().shape = ShapeOf(ev)
@@ -159,11 +164,20 @@ func (s *asking) step(t *trace, now time.Time, ev Event) (state, Instruction) {
 		if ev.Attempt != s.seq {
 			return s, nil
 		}
-		t.standing.apply(now, ev.Decision.Effects, s.channel, s.key, t.want.Model, s.permit)
+		t.standing.apply(now, blamed(s.failure, ev.Decision.Effects), s.channel, s.key, t.want.Model, s.permit)
 		t.decide(ev.Decision)
 		return s.obey(t, now, ev.Decision)
 	}
 	return s, nil
+}
+
+// blamed are a decision's effects, unless nothing but the request is to blame: no policy
+// can make one caller's fault everybody's.
+func blamed(f Failure, effects []Effect) []Effect {
+	if f.scope == ScopeRequest {
+		return nil
+	}
+	return effects
 }
 
 // obey takes a decision through the interlocks.
@@ -247,7 +261,7 @@ func (s *waiting) forbidden(t *trace, start time.Time) Interlock {
 		return InterlockBudget
 	}
 	t.standing.mu.Lock()
-	why, _ := t.standing.bar(start, s.plan.chain.channels[link], t.want.Model)
+	why, _ := t.standing.bar(start, s.plan.chain.channels[link], t.want.Model, s.plan.chain.group)
 	t.standing.mu.Unlock()
 	if why != BarNone {
 		return InterlockEligible
@@ -261,6 +275,7 @@ func (s *waiting) forbidden(t *trace, start time.Time) Interlock {
 func (s *waiting) step(t *trace, now time.Time, ev Event) (state, Instruction) {
 	switch ev.(type) {
 	case *Gone:
+		t.decision().interlock = InterlockCancelled
 		return t.finish(now, TerminalCancelled, Reply{})
 	case *Woke:
 		if now.Before(t.wait.At) {
@@ -373,7 +388,7 @@ func (s *closing) step(t *trace, now time.Time, ev Event) (state, Instruction) {
 		if ev.Attempt != s.seq {
 			return s, nil
 		}
-		t.standing.apply(now, ev.Decision.Effects, s.channel, s.key, t.want.Model, s.permit)
+		t.standing.apply(now, blamed(s.failure, ev.Decision.Effects), s.channel, s.key, t.want.Model, s.permit)
 		t.decide(ev.Decision)
 		if ev.Decision.Action != Abort {
 			t.decision().interlock = InterlockCommitted

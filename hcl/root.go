@@ -65,7 +65,6 @@ func (d *decoder) retryBudget(s *section) {
 // checkCatalog hands the specification to the engine's rules and gives each broken one
 // its place.
 func (d *decoder) checkCatalog(start hcl2.Range) {
-	d.cfg.Spec.Anonymous = d.cfg.Server.Anonymous
 	catalog, problems := engine.NewCatalog(d.cfg.Spec)
 	broken := d.diags.HasErrors()
 	for _, p := range problems {

@@ -208,7 +208,7 @@ func (x *exchange) findChain() *problem {
 	if x.head.nested {
 		// The outer gateway has a budget of its own. A second one would multiply it, so
 		// its attempt gets one of ours.
-		x.request.SDKRetry = max(x.request.SDKRetry, chain.Group().Budget().Attempts-1)
+		x.request.MaxAttempts = 1
 	}
 	return nil
 }

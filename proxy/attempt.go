@@ -10,6 +10,7 @@ import (
 
 	"github.com/fourgate-dev/fourgate/engine"
 	"github.com/fourgate-dev/fourgate/proxy/gate"
+	"github.com/fourgate-dev/fourgate/proxy/judge"
 	"github.com/fourgate-dev/fourgate/proxy/upstream"
 )
 
@@ -25,7 +26,6 @@ const (
 // send makes one upstream call and holds its answer back until it is decided whether
 // it is one.
 func (x *exchange) send(in *engine.Send) engine.Event {
-	x.server.around.Ledger.Opened(x.call.Record())
 	x.answer.close(&x.server.buffers)
 	x.answer = answer{}
 	x.channel, x.attempts = in.Channel, in.Attempt
@@ -41,6 +41,7 @@ func (x *exchange) send(in *engine.Send) engine.Event {
 	if !x.leaving.attach(a) {
 		return x.gone(engine.BeforeHeaders, true)
 	}
+	x.server.around.Ledger.Opened(x.call.Record())
 	if err := a.Open(); err != nil {
 		return x.unanswered(in, err)
 	}
@@ -59,6 +60,12 @@ func (x *exchange) send(in *engine.Send) engine.Event {
 // came; the head is written anew from what is on the allow-list.
 func (x *exchange) address(in *engine.Send, p *provider) {
 	h := append(x.upreq.Header[:0], x.head.forward...)
+	for i := range h {
+		// A charset could make an upstream read another model than was judged.
+		if h[i].Name == "Content-Type" && !judge.IsForm(h[i].Value) {
+			h[i].Value = "application/json"
+		}
+	}
 	h = append(h, engine.Header{Name: "Accept-Encoding", Value: "identity"})
 	if in.Key != nil {
 		if shown := credential(in.Channel.Provider().Auth(), in.Key.Secret()); shown.Name != "" {
@@ -301,20 +308,30 @@ func (x *exchange) fail(in *engine.Send, ev *engine.Evidence) engine.Event {
 		}
 	}
 	if in.Key != nil {
-		x.failure.body = withoutSecret(x.failure.body, in.Key.Secret())
+		x.failure.hide(in.Key.Secret())
 	}
 	x.events.failed = engine.Failed{Attempt: in.Attempt, Evidence: ev, Timing: x.timing()}
 	x.answer.close(&x.server.buffers)
 	return &x.events.failed
 }
 
-// withoutSecret masks a credential that an upstream quotes in its error.
-func withoutSecret(body []byte, secret engine.Secret) []byte {
-	text := []byte(secret.Reveal())
-	if len(text) == 0 || !bytes.Contains(body, text) {
-		return body
+// hide masks a credential that an upstream quotes in its error, also in the spelling of
+// JSON writers that escape the slash.
+func (f *failedAnswer) hide(secret engine.Secret) {
+	plain := secret.Reveal()
+	if plain == "" {
+		return
 	}
-	return bytes.ReplaceAll(body, text, []byte("***"))
+	for _, text := range []string{plain, strings.ReplaceAll(plain, "/", `\/`)} {
+		if bytes.Contains(f.body, []byte(text)) {
+			f.body = bytes.ReplaceAll(f.body, []byte(text), []byte("***"))
+		}
+	}
+	for i := range f.headers {
+		if strings.Contains(f.headers[i].Value, plain) {
+			f.headers[i].Value = "***"
+		}
+	}
 }
 
 // gone tells the engine that the request is to end.

@@ -125,8 +125,11 @@ func (x *exchange) reply(in *engine.Finish) {
 		x.passFailure(in.Terminal == engine.TerminalSuccess)
 	case engine.ReplyOwn:
 		r := &in.Reply
-		x.respond(&problem{status: r.Status, code: code(r.Code), message: r.Message,
-			retryAfter: r.RetryAfter, final: true, recorded: true})
+		p := problem{status: r.Status, code: code(r.Code), message: r.Message, retryAfter: r.RetryAfter, final: true, recorded: true}
+		if x.server.settings.DebugHeaders && r.Detail != "" {
+			p.message += ": " + r.Detail
+		}
+		x.respond(&p)
 	case engine.ReplyNone, engine.ReplyPartial:
 		if in.Terminal == engine.TerminalSuccess {
 			x.passWhole()

@@ -181,8 +181,6 @@ func (h *head) field(seen *framingFields, name, value string) (fault string) {
 			return h.length(seen, value)
 		case strings.EqualFold(name, "anthropic-beta"):
 			h.pass("anthropic-beta", value)
-		case strings.EqualFold(name, "OpenAI-Project"):
-			h.pass("OpenAI-Project", value)
 		case strings.EqualFold(name, "x-goog-api-key"):
 			h.credential(name, name, value)
 		}
@@ -216,8 +214,6 @@ func (h *head) field(seen *framingFields, name, value string) (fault string) {
 		}
 	case 19:
 		switch {
-		case strings.EqualFold(name, "OpenAI-Organization"):
-			h.pass("OpenAI-Organization", value)
 		case strings.EqualFold(name, "X-Stainless-Timeout"):
 			h.sdkTimeout = value
 		case strings.EqualFold(name, "X-Client-Request-Id"):

@@ -19,9 +19,9 @@ const plainHead = "Host: x\r\nAuthorization: Bearer k1\r\nx-api-key: k2\r\nConte
 func TestHead(t *testing.T) {
 	t.Parallel()
 	var h head
-	raw := "Host: x\r\nAuthorization: bearer k1\r\nX-Api-Key:k2\r\nContent-Length: 12 \r\nAccept: */*\r\nOpenAI-Project: p\r\n" +
+	raw := "Host: x\r\nAuthorization: bearer k1\r\nX-Api-Key:k2\r\nContent-Length: 12 \r\nAccept: */*\r\nOpenAI-Beta: p\r\n" +
 		"Idempotency-Key: \"a b\"\r\nanthropic-beta: one\r\nAnthropic-Beta: two\r\ntraceparent: nonsense\r\nX-Request-Id: no/slash\r\n" +
-		"Connection: keep-alive, OpenAI-Project\r\nX-Fourgate-Attempt: 3\r\nCookie: c\r\n\r\n"
+		"Connection: keep-alive, OpenAI-Beta\r\nX-Fourgate-Attempt: 3\r\nCookie: c\r\n\r\n"
 	if fault := h.read("POST", "/v1/messages?beta=true", "HTTP/1.1", raw); fault != "" {
 		t.Fatal(fault)
 	}

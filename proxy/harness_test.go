@@ -132,7 +132,7 @@ func (s setup) parts(t testing.TB) proxy.Parts {
 	if s.budget == (engine.BudgetSpec{}) {
 		s.budget = engine.BudgetSpec{Attempts: 3, PerRoute: 2, Deadline: 30 * time.Second, MinUseful: time.Millisecond, BackoffBase: time.Millisecond, BackoffMax: time.Millisecond}
 	}
-	spec := engine.Spec{Anonymous: !s.callers, RetryBudget: engine.RetryBudgetSpec{Ratio: 0.1, Floor: 1e6, Cap: 1e6}}
+	spec := engine.Spec{RetryBudget: engine.RetryBudgetSpec{Ratio: 0.1, Floor: 1e6, Cap: 1e6}}
 	group := engine.GroupSpec{
 		Name: "g", Models: []string{model}, Endpoints: allEndpoints,
 		Budget: s.budget, RPM: s.rpm,

@@ -138,13 +138,12 @@ func (f family[K, M]) of(k K) M {
 func (m *metrics) finished(r *engine.Record) {
 	attempts := r.Attempts()
 	group := ""
-	action := "first"
 	for i := range attempts {
 		a := &attempts[i]
 		if i == 0 {
 			group = a.Group()
 		}
-		labels := attemptLabels{group: a.Group(), channel: a.Channel(), action: action, class: engine.ClassOK.String(), phase: a.Phase().String()}
+		labels := attemptLabels{group: a.Group(), channel: a.Channel(), action: comingAbout(a), class: engine.ClassOK.String(), phase: a.Phase().String()}
 		if a.Failed() {
 			labels.class = a.Class().String()
 			if a.Class() == engine.ClassUnknown {
@@ -157,12 +156,19 @@ func (m *metrics) finished(r *engine.Record) {
 			if d.Interlock() != engine.InterlockNone {
 				m.interlocks.of(d.Interlock()).Inc()
 			}
-			action = d.Action().String()
 		}
 	}
 	endpoint := r.Contract().Endpoint
 	m.requests.of(requestLabels{group: group, endpoint: endpoint, caller: r.Caller(), terminal: r.Terminal()}).Inc()
 	m.durations.of(durationLabels{group: group, endpoint: endpoint}).Observe(float64(r.Elapsed()) / float64(time.Second))
+}
+
+// comingAbout says how an attempt came about.
+func comingAbout(a *engine.AttemptRecord) string {
+	if a.Action() == engine.Abort {
+		return "first"
+	}
+	return a.Action().String()
 }
 
 // stoppingGate names the first gate that said stop, or none.

@@ -129,7 +129,7 @@ func protocolOf(target string) engine.Protocol {
 // upstreamPath is what follows a provider's base URL for the model under the name that is
 // sent. A base URL may or may not end in a version: OpenAI's SDKs put it there,
 // Anthropic's don't, and both are understood. The caller's query goes along, as
-// anthropic's ?beta=true must, but for a credential in it.
+// anthropic's ?beta=true must, as far as it is on the allow-list.
 func (r *route) upstreamPath(versioned bool, model, target string) string {
 	path := r.path
 	if versioned {
@@ -144,7 +144,7 @@ func (r *route) upstreamPath(versioned bool, model, target string) string {
 	}
 	var kept []string
 	for part := range strings.SplitSeq(query, "&") {
-		if name, _, _ := strings.Cut(part, "="); part != "" && !secretName(name) {
+		if name, _, _ := strings.Cut(part, "="); forwarded(name) {
 			kept = append(kept, part)
 		}
 	}
@@ -159,13 +159,11 @@ func versioned(base string) bool {
 	return strings.HasSuffix(base, "/v1") || strings.HasSuffix(base, "/v1beta")
 }
 
-// secretName says whether a query's parameter is a credential, however it is escaped.
-func secretName(name string) bool {
-	if plain, err := url.QueryUnescape(name); err == nil {
-		name = plain
-	}
-	switch strings.ToLower(name) {
-	case "key", "api-key", "api_key", "access_token":
+// forwarded is the allow-list of query parameters. A model, a credential or whatever else
+// an upstream may read there has not been judged.
+func forwarded(name string) bool {
+	switch name {
+	case "alt", "api-version", "beta":
 		return true
 	}
 	return false

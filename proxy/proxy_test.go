@@ -35,7 +35,7 @@ func TestWholeAnswer(t *testing.T) {
 		t.Errorf("upstream got %+v", up)
 	}
 	for name, want := range map[string]string{
-		"Authorization": "Bearer sk-upstream-secret", "X-Request-Id": "my-id.1", "X-Fourgate-Attempt": "1", "Openai-Organization": "org",
+		"Authorization": "Bearer sk-upstream-secret", "X-Request-Id": "my-id.1", "X-Fourgate-Attempt": "1", "Openai-Organization": "", // the account is the gateway's
 		"Cookie": "", "Accept-Encoding": "identity", "X-Stainless-Lang": "", "Content-Type": "application/json",
 	} {
 		if v := strings.Join(up.header.Values(name), "|"); v != want {

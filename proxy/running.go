@@ -78,8 +78,9 @@ func (l *leaving) woken() <-chan struct{} {
 // running is the set of requests with a call, so that a server that closes can end
 // them. It is a list through the exchanges themselves and allocates nothing.
 type running struct {
-	mu    sync.Mutex
-	first *exchange
+	mu     sync.Mutex
+	first  *exchange
+	closed bool
 }
 
 func (r *running) add(x *exchange) {
@@ -90,6 +91,10 @@ func (r *running) add(x *exchange) {
 		x.next.prev = x
 	}
 	r.first = x
+	if r.closed {
+		// Its upload has ended after the drain: nothing may be started for it.
+		x.leaving.leave(serverClosing)
+	}
 }
 
 func (r *running) remove(x *exchange) {
@@ -110,6 +115,7 @@ func (r *running) remove(x *exchange) {
 func (r *running) cancelAll() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.closed = true
 	n := 0
 	for x := r.first; x != nil; x = x.next {
 		x.leaving.leave(serverClosing)
