@@ -132,15 +132,17 @@ func New(settings Settings, parts Parts, around Around) (*Server, error) {
 		return nil, fmt.Errorf("cannot watch callers' connections: %w", err)
 	}
 	s.http = fasthttp.Server{
-		Handler:                      s.serve,
-		ErrorHandler:                 s.refuseUnread,
-		ExpectHandler:                s.expect,
-		Logger:                       quietLog{around.Logger},
-		ReadBufferSize:               headBuffer,
-		ReadTimeout:                  settings.ReadTimeout,
-		IdleTimeout:                  settings.IdleTimeout,
-		StreamRequestBody:            true,
-		MaxRequestBodySize:           settings.MaxBody,
+		Handler:           s.serve,
+		ErrorHandler:      s.refuseUnread,
+		ExpectHandler:     s.expect,
+		Logger:            quietLog{around.Logger},
+		ReadBufferSize:    headBuffer,
+		ReadTimeout:       settings.ReadTimeout,
+		IdleTimeout:       settings.IdleTimeout,
+		StreamRequestBody: true,
+		// fasthttp reads up to this much of a body before the handler runs, and forgets
+		// the head if that fails. The handler has a limit of its own.
+		MaxRequestBodySize:           1,
 		DisablePreParseMultipartForm: true,
 		NoDefaultServerHeader:        true,
 		NoDefaultContentType:         true,

@@ -24,23 +24,26 @@ func (l *stallListener) Accept() (net.Conn, error) {
 }
 
 // stallConn is a caller's connection. A write to it fails once the caller has taken
-// nothing for the limit; one that is taken slowly goes on for as long as it needs.
+// nothing for the limit, or a twelfth of it later; one that is taken slowly goes on for as
+// long as it needs.
 type stallConn struct {
 	net.Conn
 	limit time.Duration
 
 	mu sync.Mutex
-	// armed is the deadline that is set: always within the limit, and not moved for
-	// each write, as that costs more than to look at the clock once it has passed.
+	// armed is the deadline that is set. A write that it ends is looked at, as only then
+	// the system says how much was taken, and goes on.
 	armed time.Time
 	fixed bool // somebody has set a deadline of their own, which counts instead
 }
 
 // Write writes all of b, or says how much of it the caller has taken.
 func (c *stallConn) Write(b []byte) (written int, err error) {
-	stalls := time.Now().Add(c.limit)
-	for {
-		if err := c.arm(stalls, c.limit/2); err != nil {
+	now, look := time.Now(), c.limit/12
+	stalls := now.Add(c.limit)
+	// Moving the deadline for each write would cost more than a look too many.
+	for slack := look / 2; ; slack = 0 {
+		if err := c.arm(now.Add(look), slack); err != nil {
 			return written, err
 		}
 		n, err := c.Conn.Write(b[written:])
@@ -48,13 +51,9 @@ func (c *stallConn) Write(b []byte) (written int, err error) {
 		if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) || c.isFixed() {
 			return written, err
 		}
-		now := time.Now()
-		if n > 0 {
+		if now = time.Now(); n > 0 {
 			stalls = now.Add(c.limit)
 		} else if !now.Before(stalls) {
-			return written, err
-		}
-		if err := c.arm(stalls, 0); err != nil {
 			return written, err
 		}
 	}

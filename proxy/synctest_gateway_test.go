@@ -50,7 +50,6 @@ func (s setup) inBubble(t *testing.T, idle int, f func(b *bubble)) {
 	// The server is made outside: its watch over sockets, which is idle here, waits in
 	// the system, and that would keep the bubble's time from passing.
 	client := upstream.New(upstream.Options{MaxIdle: idle, Dial: b.dial})
-	defer client.Close()
 	var err error
 	b.server, err = proxy.New(s.settings, s.parts(t), proxy.Around{
 		Standing: engine.NewStanding(), Ledger: b.ledger, Client: client, Rand: chance{},
@@ -77,6 +76,7 @@ func (s setup) inBubble(t *testing.T, idle int, f func(b *bubble)) {
 			defer cancel()
 			_ = b.server.Shutdown(ctx)
 			serving.Wait()
+			client.Close()
 			// fasthttp's cleaners see at their next turn that they are to end.
 			time.Sleep(time.Minute)
 		}()
