@@ -42,7 +42,7 @@ func fickle() []byte {
 	}.bytes()
 }
 
-// counted sums up a counter of a host over its labels.
+// counted sums up a counter or a gauge of a host over its labels.
 func counted(t testing.TB, host *plugins.Host, name string, labels ...string) int {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -67,7 +67,7 @@ func counted(t testing.TB, host *plugins.Host, name string, labels ...string) in
 					continue next
 				}
 			}
-			sum += int(m.GetCounter().GetValue())
+			sum += int(m.GetCounter().GetValue() + m.GetGauge().GetValue())
 		}
 	}
 	return sum

@@ -194,6 +194,7 @@ func (h *Host) compile(ctx context.Context, binary []byte, found checked, timeou
 	if err := p.try(); err != nil {
 		return nil, errors.Join(fmt.Errorf("it can't be instantiated: %w", err), p.compiled.Close(ctx))
 	}
+	h.metrics.modules.Inc()
 	return p, nil
 }
 

@@ -159,5 +159,6 @@ func (p *program) free() {
 		i.close()
 	}
 	p.idle = nil
+	p.host.metrics.modules.Dec()
 	_ = p.compiled.Close(context.Background()) // never fails
 }
