@@ -50,6 +50,7 @@ type call struct {
 	resolves int
 
 	asked    uint32
+	nested   int  // calls of the guest's functions that are open, if they are watched
 	called   bool // a host function was called
 	wrote    bool // a host function may have written into the guest's memory
 	verdicts int
@@ -115,7 +116,7 @@ func (c *call) reset(ev *engine.Evidence, timeout time.Duration) {
 	c.ev, c.mem, c.deadline = ev, nil, time.Now().Add(timeout)
 	c.now, c.nowRead = time.Time{}, false
 	c.used, c.verdicts, c.nonsense, c.asked = 0, 0, false, 0
-	c.called, c.wrote = false, false
+	c.nested, c.called, c.wrote = 0, false, false
 	c.scratch, c.lowers, c.resolves = c.scratch[:0], 0, 0
 	c.answer = engine.Verdict{}
 	c.timer.Reset(timeout)

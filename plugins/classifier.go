@@ -3,6 +3,7 @@ package plugins
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"runtime"
 
@@ -125,10 +126,15 @@ func faultOf(err error) string {
 	return faultTrap
 }
 
-// callWatch makes every function of a module look at the deadline when it is called. It
-// makes the built-in modules about a third slower, so it is used only for modules of
-// which the check couldn't prove that they need no watching.
+// callWatch makes every function of a module look at the deadline when it is called, and
+// bounds how deep calls nest. It makes the built-in modules about a third slower, so it is
+// used only for modules of which the check couldn't prove that they need no watching.
 type callWatch struct{}
+
+// maxNested is how deep the calls of a watched module nest. The runtime's own limit is a
+// stack of 50 MB, which it doubles and copies on the way there; with this one the largest
+// frames come to a third of that, and a stack of usual frames stays far below a megabyte.
+const maxNested = 1000
 
 // NewFunctionListener implements [experimental.FunctionListenerFactory].
 func (w callWatch) NewFunctionListener(api.FunctionDefinition) experimental.FunctionListener {
@@ -137,11 +143,17 @@ func (w callWatch) NewFunctionListener(api.FunctionDefinition) experimental.Func
 
 // Before implements [experimental.FunctionListener].
 func (callWatch) Before(ctx context.Context, _ api.Module, _ api.FunctionDefinition, _ []uint64, _ experimental.StackIterator) {
-	callOf(ctx).checkNow()
+	c := callOf(ctx)
+	c.checkNow()
+	if c.nested++; c.nested > maxNested {
+		panic(abuse(fmt.Sprintf("its calls nest more than %d deep", maxNested)))
+	}
 }
 
 // After implements [experimental.FunctionListener].
-func (callWatch) After(context.Context, api.Module, api.FunctionDefinition, []uint64) {}
+func (callWatch) After(ctx context.Context, _ api.Module, _ api.FunctionDefinition, _ []uint64) {
+	callOf(ctx).nested--
+}
 
 // Abort implements [experimental.FunctionListener].
 func (callWatch) Abort(context.Context, api.Module, api.FunctionDefinition, error) {}

@@ -6,11 +6,15 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 )
 
-// memories hands out the linear memories of instances. Most guests need one page; a
-// page that was used is zeroed and used again, because 64 KiB of garbage for each
-// classification would be most of its cost. Larger memories are left to the garbage
-// collector.
-type memories struct{ pages sync.Pool }
+// memories hands out the linear memories of instances. What was used is zeroed and used
+// again: most guests need one page, and 64 KiB of garbage for each classification would be
+// most of its cost. Larger memories are used again, too, so that a guest that wants all
+// it can get doesn't fill the heap with one after the other. The garbage collector
+// empties the pools of what nobody asks for any more.
+type memories struct {
+	pages sync.Pool // of *linearMemory with a capacity of one page
+	large sync.Pool // of *[]byte
+}
 
 // Allocate implements [experimental.MemoryAllocator].
 func (p *memories) Allocate(_, most uint64) experimental.LinearMemory {
@@ -22,6 +26,25 @@ func (p *memories) Allocate(_, most uint64) experimental.LinearMemory {
 	return m
 }
 
+// room returns an empty slice of zeros with a capacity of at least size.
+func (p *memories) room(size, most uint64) []byte {
+	if large, ok := p.large.Get().(*[]byte); ok && uint64(cap(*large)) >= size {
+		return *large
+	}
+	return make([]byte, 0, most)
+}
+
+// back takes the data of a memory that is not used any more.
+func (p *memories) back(data []byte) {
+	clear(data)
+	data = data[:0]
+	if cap(data) == wasmPage {
+		p.pages.Put(&linearMemory{owner: p, data: data})
+		return
+	}
+	p.large.Put(&data)
+}
+
 // linearMemory is one instance's memory. All of its capacity beyond its length is zero.
 type linearMemory struct {
 	owner *memories
@@ -30,15 +53,20 @@ type linearMemory struct {
 	freed bool
 }
 
-// Reallocate implements [experimental.LinearMemory]. It grows by doubling, so that a
-// guest that grows page by page doesn't make the host copy without end.
+// Reallocate implements [experimental.LinearMemory]. It grows by doubling, and beyond a
+// megabyte at once to all that it may have: a guest that grows page by page must neither
+// make the host copy without end nor leave a trail of halves.
 func (m *linearMemory) Reallocate(size uint64) []byte {
 	if size > m.most {
 		return nil
 	}
 	if size > uint64(cap(m.data)) {
-		data := make([]byte, len(m.data), min(max(size, 2*uint64(cap(m.data))), m.most))
-		copy(data, m.data)
+		room := min(max(size, 2*uint64(cap(m.data))), m.most)
+		if room > 1<<20 {
+			room = m.most
+		}
+		data := append(m.owner.room(size, room), m.data...)
+		m.owner.back(m.data)
 		m.data = data
 	}
 	m.data = m.data[:size]
@@ -51,11 +79,6 @@ func (m *linearMemory) Free() {
 		return
 	}
 	m.freed = true
-	if cap(m.data) != wasmPage {
-		m.data = nil
-		return
-	}
-	clear(m.data)
-	m.data = m.data[:0]
-	m.owner.pages.Put(m)
+	m.owner.back(m.data)
+	m.data = nil
 }
