@@ -17,10 +17,17 @@ func pluginCommand(e *env) *cobra.Command {
 		pluginNewCommand(e), pluginBuildCommand(e), pluginTestCommand(e), pluginInspectCommand(e), pluginLearnCommand(e))
 }
 
-// moduleAt returns the path of a module that a command line names: a file, or a plugin's
-// directory with its built module in it.
+func cutBuiltin(source string) (string, bool) {
+	return strings.CutPrefix(source, plugins.BuiltinPrefix)
+}
+
+// isReference says whether a module is named by where an artifact of it is kept.
+func isReference(source string) bool { return strings.Contains(source, "://") }
+
+// moduleAt returns the source of a module that a command line names: a file, a plugin's
+// directory with its built module in it, a built-in one or an artifact.
 func moduleAt(name string) (string, error) {
-	if strings.HasPrefix(name, plugins.BuiltinPrefix) {
+	if _, builtin := cutBuiltin(name); builtin || isReference(name) {
 		return name, nil
 	}
 	info, err := os.Stat(name)

@@ -88,6 +88,9 @@ func TestStartersPassTheirOwnTest(t *testing.T) {
 			if !strings.Contains(out, `classifier "acme-`+lang.Name+`"`) || strings.Contains(out, `profile = "wasi"`) != wasi || strings.Contains(out, "wasi_snapshot_preview1") != wasi {
 				t.Errorf("inspect printed:\n%s", out)
 			}
+			if example := exampleOf(t, lang); example != "" {
+				t.Run("example of the manual", func(t *testing.T) { buildsExample(t, lang, vars, example) })
+			}
 			t.Run("build.sh", func(t *testing.T) {
 				sameByScript(t, dir, vars)
 			})
@@ -95,6 +98,35 @@ func TestStartersPassTheirOwnTest(t *testing.T) {
 				t.Run("memory", func(t *testing.T) { remembersNothing(t, dir) })
 			}
 		})
+	}
+}
+
+// exampleOf returns the manual's example in a language, empty if it has none.
+func exampleOf(t *testing.T, lang starter.Language) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "plugins.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tag := map[string]string{"assemblyscript": "ts"}[lang.Name]
+	if tag == "" {
+		tag = lang.Name
+	}
+	_, block, _ := strings.Cut(string(text), "```"+tag+"\n")
+	block, _, _ = strings.Cut(block, "```")
+	return block
+}
+
+func buildsExample(t *testing.T, lang starter.Language, vars map[string]string, example string) {
+	dir := filepath.Join(t.TempDir(), "example")
+	mustFourgate(t, nil, "plugin", "new", "-lang", lang.Name, dir)
+	if err := os.WriteFile(filepath.Join(dir, lang.Source), []byte(example), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mustFourgate(t, vars, "plugin", "build", dir)
+	out := mustFourgate(t, nil, "plugin", "test", "-timeout", "1s", "-min-class", "0", dir)
+	if lang.Name == "assemblyscript" && !strings.Contains(out, "class        6 of 6") {
+		t.Errorf("the example has other general rules than the starter:\n%s", out)
 	}
 }
 

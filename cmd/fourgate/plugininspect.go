@@ -106,8 +106,11 @@ func drawInspection(w io.Writer, source string, found *plugins.Inspection) error
 
 // classifierBlock is what a configuration needs to use a module.
 func classifierBlock(source string, found *plugins.Inspection) string {
-	if name, ok := strings.CutPrefix(source, plugins.BuiltinPrefix); ok {
+	if name, ok := cutBuiltin(source); ok {
 		return fmt.Sprintf("classifier %q {\n  module = %q\n}\n# sha256 %s", name, source, found.SHA256)
+	}
+	if isReference(source) {
+		return fmt.Sprintf("classifier \"name\" {\n  module = %q\n}\n# sha256 of the module: %s", source, found.SHA256)
 	}
 	name := strings.TrimSuffix(filepath.Base(source), ".wasm")
 	if filepath.Base(source) == starter.Module {

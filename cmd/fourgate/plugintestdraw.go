@@ -10,12 +10,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/fourgate-dev/fourgate/engine"
-	"github.com/fourgate-dev/fourgate/plugins"
 )
-
-func cutBuiltin(source string) (string, bool) {
-	return strings.CutPrefix(source, plugins.BuiltinPrefix)
-}
 
 // gotForm, caseForm and resultsForm are the JSON of plugin test.
 type gotForm struct {
