@@ -50,6 +50,8 @@ func (x *exchange) send(in *engine.Send) engine.Event {
 		return x.readError(in)
 	case encoded(a.Header()):
 		return x.readUnread(in)
+	case gate.Media(x.endpoint):
+		return x.readMedia(in)
 	case x.request.Stream:
 		return x.readStream(in)
 	}
@@ -152,7 +154,9 @@ func (x *exchange) readUnread(in *engine.Send) engine.Event {
 	}
 	if err != nil {
 		ev := x.evidence(in, engine.TransportHTTP)
-		bodyError(ev, err)
+		if bodyError(ev, err); ev.NetKind == engine.NetNone {
+			ev.Finding = gate.Whole(x.endpoint, "", nil, nil).Finding // nothing came
+		}
 		return x.fail(in, ev)
 	}
 	a.kind = answerUnread
@@ -163,7 +167,7 @@ func (x *exchange) readUnread(in *engine.Send) engine.Event {
 // readStream holds the opening frames of a stream back until one of them decides.
 func (x *exchange) readStream(in *engine.Send) engine.Event {
 	a := &x.answer
-	a.gate = gate.NewStream(x.endpoint, x.accepts(in))
+	a.gate = x.newGate(in)
 	a.buffer = x.server.buffers.take()
 	until := x.boundGate(in)
 	for {
@@ -190,6 +194,9 @@ func (x *exchange) readStream(in *engine.Send) engine.Event {
 		}
 		switch verdict {
 		case gate.Commit:
+			if in.Hold.Complete {
+				return x.holdWhole(in)
+			}
 			a.kind = answerStream
 			return x.held(in, a.gate.Model())
 		case gate.Discard:
@@ -211,7 +218,7 @@ func (x *exchange) discarded(in *engine.Send, err error) *engine.Evidence {
 		// A whole body where a stream was asked for: SDKs read it as an empty success.
 		ev.Transport, ev.Body = engine.TransportHTTP, g.Held()
 	} else {
-		ev.Frames = g.Frames()
+		putFrames(ev, g)
 	}
 	bodyError(ev, err)
 	if ev.NetKind == engine.NetNone || g.Foreign() {
@@ -229,8 +236,8 @@ func elapsed(err error, until, now time.Time) bool {
 // boundGate keeps reads from blocking past the gate's time limit and returns it; zero
 // is none. The last attempt has none but the deadline.
 func (x *exchange) boundGate(in *engine.Send) time.Time {
-	if in.Last || in.Limits.Gate <= 0 {
-		return time.Time{}
+	if in.Last || in.Limits.Gate <= 0 || in.Hold.Complete && !in.GateFallback {
+		return time.Time{} // a stream that is held to its end commits no earlier
 	}
 	until := x.now().Add(in.Limits.Gate)
 	if !until.Before(in.Deadline) {

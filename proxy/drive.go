@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/fourgate-dev/fourgate/engine"
+	"github.com/fourgate-dev/fourgate/proxy/gate"
 	"github.com/fourgate-dev/fourgate/proxy/watch"
 )
 
@@ -17,7 +18,16 @@ func (x *exchange) drive() {
 	call, ins := engine.Begin(x.now(), &x.request, x.chain, x.server.around.Standing, x.server.around.Rand)
 	x.call = call
 	x.server.running.add(x)
-	switch ins := x.perform(ins).(type) {
+	if hold := x.chain.Group().Hold(); hold.Complete && hold.KeepAlive > 0 && x.request.Stream && !x.route.array && !gate.Media(x.endpoint) {
+		x.driveAlive(ins, hold.KeepAlive)
+		return
+	}
+	x.conclude(x.perform(ins))
+}
+
+// conclude answers as the call says.
+func (x *exchange) conclude(ins engine.Instruction) {
+	switch ins := ins.(type) {
 	case *engine.Relay:
 		x.startStream(ins)
 	case *engine.Finish:

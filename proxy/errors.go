@@ -27,6 +27,7 @@ const (
 	codeWrongMethod   code = "method_not_allowed"
 	codeRequestBroken code = "request_incomplete"
 	codeCallerGone    code = "fourgate_cancelled"
+	codeUpstreamError code = "upstream_error"
 )
 
 // problem is an error of the gateway's own, before a protocol gives it a shape.

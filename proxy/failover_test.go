@@ -212,13 +212,19 @@ func TestStreamIsWholeWithoutMore(t *testing.T) {
 	}
 }
 
-func TestUpstreamsErrorAfterOutputIsNotDoubled(t *testing.T) {
+func TestUpstreamsErrorAfterOutputIsReplaced(t *testing.T) {
 	t.Parallel()
-	p := newProvider(t, stream(textFrame, errorFrame))
-	g := setup{providers: []*provider{p, p}}.start(t)
-	got := g.post(t, "/v1/chat/completions", streamRequest)
-	if got.body != textFrame+errorFrame || got.err != nil {
+	p := newProvider(t, stream(textFrame, errorFrame[:9], errorFrame[9:]+doneFrame))
+	g := setup{providers: []*provider{p, p}, auth: engine.AuthBearer}.start(t)
+	got := g.post(t, "/v1/chat/completions", streamRequest, "X-Request-Id: req-7")
+	event, ok := strings.CutPrefix(got.body, textFrame)
+	if !ok || got.err != nil || strings.Count(event, "\n\n") != 1 || strings.Contains(event, "[DONE]") {
 		t.Errorf("got %v %q", got.err, got.body)
+	}
+	for _, want := range []string{`data: {"error":{"message":"`, "the upstream said: overloaded (request req-7;", `"code":"upstream_stream_broken"`} {
+		if !strings.Contains(event, want) {
+			t.Errorf("%q lacks %s", event, want)
+		}
 	}
 	if rec := g.ledger.next(t); rec != "partial 200 | ch1 partial after_output" {
 		t.Errorf("record %q", rec)

@@ -105,7 +105,9 @@ type setup struct {
 	auth      engine.Auth
 	sendAs    string
 	limits    engine.Limits
-	fallback  bool // on_gate
+	fallback  bool // on_gate of the providers
+	onGate    engine.GateChoice
+	hold      engine.Hold
 	budget    engine.BudgetSpec
 	rpm       int
 	callers   bool
@@ -135,7 +137,7 @@ func (s setup) parts(t testing.TB) proxy.Parts {
 	spec := engine.Spec{RetryBudget: engine.RetryBudgetSpec{Ratio: 0.1, Floor: 1e6, Cap: 1e6}}
 	group := engine.GroupSpec{
 		Name: "g", Models: []string{model}, Endpoints: allEndpoints,
-		Budget: s.budget, RPM: s.rpm,
+		Budget: s.budget, RPM: s.rpm, Hold: s.hold, OnGate: s.onGate,
 	}
 	for i, p := range s.providers {
 		name := fmt.Sprintf("p%d", i+1)

@@ -1,13 +1,19 @@
 package proxy
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"time"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/fourgate-dev/fourgate/engine"
+	"github.com/fourgate-dev/fourgate/proxy/gate"
+	"github.com/fourgate-dev/fourgate/proxy/sse"
 )
 
 // relay passes a committed answer to the caller as it comes. fasthttp drives it after
@@ -23,6 +29,8 @@ type relay struct {
 	failed  error // ends the transfer without its last chunk
 	tail    []byte
 	conn    net.Conn // the caller's
+	waiting *waiting // the call still runs
+	early   string   // what goes out before anything else
 }
 
 // doneGrace is how long an upstream may take to end its body after the protocol's own
@@ -102,6 +110,9 @@ func (r *relay) recoverPanic(err *error) {
 // caller that no longer takes bytes.
 func (r *relay) Close() (err error) {
 	defer r.recoverPanic(&err)
+	if r.waiting != nil {
+		r.abandon()
+	}
 	if !r.over {
 		// A body of a known length is written without a look at its end.
 		a := &r.x.answer
@@ -126,11 +137,16 @@ func (r *relay) next() (b []byte, err error) {
 		return nil, io.EOF
 	}
 	defer r.recoverPanic(&err)
+	if r.waiting != nil {
+		if b, over, err := r.await(); over {
+			return b, err
+		}
+	}
 	a := &x.answer
 	if !r.begun {
 		r.begun = true
 		if a.gate != nil {
-			b = a.gate.Held()
+			b = a.gate.Release()
 		} else {
 			b = a.first
 		}
@@ -139,16 +155,23 @@ func (r *relay) next() (b []byte, err error) {
 			return b, nil
 		}
 	}
-	n, err := a.attempt.Read(a.buffer[:])
-	if n == 0 {
-		return r.finish(err)
+	for {
+		if a.gate != nil && a.gate.Errored() {
+			return r.finish(nil) // what an upstream sends after its error is nothing
+		}
+		n, err := a.attempt.Read(a.buffer[:])
+		if n == 0 {
+			return r.finish(err)
+		}
+		b = a.buffer[:n]
+		if a.gate != nil {
+			b = a.gate.Pass(b)
+		}
+		r.passed(b)
+		if len(b) > 0 {
+			return b, nil
+		}
 	}
-	b = a.buffer[:n]
-	if a.gate != nil {
-		a.gate.Pass(b)
-	}
-	r.passed(b)
-	return b, nil
 }
 
 // passed counts bytes that go to the caller, and gives the upstream little time once the
@@ -188,24 +211,57 @@ func (r *relay) finish(err error) ([]byte, error) {
 	default:
 		ended.Broken = r.broken(engine.TransportSSE, err)
 	}
-	passedError := a.gate != nil && a.gate.Errored()
-	open := a.gate != nil && a.gate.Open()
-	gated := a.gate != nil
+	g := a.gate
+	said := ""
+	if g != nil && g.Errored() {
+		said = x.saidBy(g)
+	}
 	reply := r.end(ended)
-	switch {
-	case reply.Kind != engine.ReplyPartial:
-		return nil, io.EOF
-	case !gated:
-		r.failed = errCut
-		return nil, r.failed
-	case passedError:
+	if g == nil {
+		if reply.Kind == engine.ReplyPartial {
+			r.failed = errCut
+			return nil, r.failed
+		}
 		return nil, io.EOF
 	}
-	p := problem{status: 502, code: code(reply.Code), message: reply.Message, final: true, recorded: true}
+	at := streamPlace{open: g.Open(), events: g.Given()}
+	tail := g.Leftover()
+	at.open = at.open || len(tail) > 0
+	if reply.Kind != engine.ReplyPartial || g.Errored() && !g.Withheld() {
+		return tail, io.EOF
+	}
+	p := problem{status: 502, code: code(reply.Code), message: reply.Message + said, final: true, recorded: true}
 	if x.leaving.why() == serverClosing {
 		p.code, p.message = codeDraining, "the gateway was stopped before the stream could end"
 	}
-	return x.shape.appendEvent(nil, &p, x.id, streamPlace{open: open}), nil
+	return x.shape.appendEvent(tail, &p, x.id, at), nil
+}
+
+// maxSaid bounds what is quoted of an upstream's error, in bytes.
+const maxSaid = 300
+
+// saidBy quotes the message of the error that broke a stream, for the error that takes its
+// place.
+func (x *exchange) saidBy(g *gate.Stream) string {
+	f := failedAnswer{body: bytes.Join(g.Frames(), nil)}
+	for _, key := range x.channel.Provider().Keys() {
+		f.hide(key.Secret())
+	}
+	return f.said()
+}
+
+// said is the upstream's own message in a body or an event, if it can be found.
+func (f *failedAnswer) said() string {
+	text := f.body
+	if data := sse.Parse(text, false).Data; len(data) > 0 {
+		text = data
+	}
+	for _, path := range [...]string{"error.message", "message", "response.error.message", "0.error.message"} {
+		if m := gjson.GetBytes(text, path); m.Type == gjson.String && m.Str != "" {
+			return "; the upstream said: " + strings.ToValidUTF8(m.Str[:min(len(m.Str), maxSaid)], "")
+		}
+	}
+	return ""
 }
 
 // broken is the evidence of a committed attempt that broke.
@@ -218,7 +274,7 @@ func (r *relay) broken(over engine.Transport, err error) *engine.Evidence {
 	}
 	bodyError(ev, err)
 	if x.answer.gate != nil && x.answer.gate.Errored() {
-		ev.Frames = x.answer.gate.Frames()
+		putFrames(ev, x.answer.gate)
 	}
 	if ev.NetKind == engine.NetNone && (x.answer.gate == nil || !x.answer.gate.Errored()) {
 		// An orderly end of the connection without the protocol's end mark.
