@@ -128,6 +128,9 @@ func New(settings Settings, parts Parts, around Around) (*Server, error) {
 	if err := s.Swap(parts); err != nil {
 		return nil, err
 	}
+	if err := around.Registry.Register(standing{s}); err != nil {
+		return nil, fmt.Errorf("cannot register the proxy's metrics: %w; give each server its own registry", err)
+	}
 	if s.watch, err = watch.New(around.Logger); err != nil {
 		return nil, fmt.Errorf("cannot watch callers' connections: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -174,7 +175,7 @@ func findEndpoint(catalog *engine.Catalog, caller *engine.Caller, name, model st
 	for _, g := range caller.Groups() {
 		models = append(models, g.Models()...)
 	}
-	return 0, fmt.Errorf("model %q is not served; caller %s can have: %v", model, caller.Name(), models)
+	return 0, fmt.Errorf("model %q is not served; caller %s can have: %s", model, caller.Name(), strings.Join(models, ", "))
 }
 
 func drawChain(w io.Writer, a chainAnswer) error {

@@ -50,6 +50,25 @@ func (o *output) await(t testing.TB, text string) string {
 	return o.awaitFrom(t, text, nil)
 }
 
+// awaitCount waits until text was printed n times.
+func (o *output) awaitCount(t testing.TB, text string, n int) {
+	t.Helper()
+	limit := time.After(waitLimit)
+	for {
+		o.mu.Lock()
+		seen, changed := strings.Count(o.buf.String(), text), o.changed
+		o.mu.Unlock()
+		if seen >= n {
+			return
+		}
+		select {
+		case <-changed:
+		case <-limit:
+			t.Fatalf("%q was printed %d times, want %d:\n%s", text, seen, n, o)
+		}
+	}
+}
+
 // awaitFrom gives up when the command that prints has ended.
 func (o *output) awaitFrom(t testing.TB, text string, ended chan int) string {
 	t.Helper()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -78,6 +79,11 @@ func readFileOrStdin(e *env, name string) ([]byte, error) {
 // replaceFile puts new content in a file's place at once: whoever reads it meanwhile
 // sees the old or the new one whole.
 func replaceFile(name string, content []byte) error {
+	// A link stays one: what it leads to is replaced.
+	name, err := filepath.EvalSymlinks(name)
+	if err != nil {
+		return err
+	}
 	info, err := os.Stat(name)
 	if err != nil {
 		return err

@@ -58,6 +58,9 @@ func ledgerListCommand(e *env) *cobra.Command {
 			if err := readWords(&filter, class, terminal); err != nil {
 				return usageError{err}
 			}
+			if filter.Limit < 1 {
+				return usageError{fmt.Errorf("-limit is %d; ask for at least 1", filter.Limit)}
+			}
 			if since > 0 {
 				filter.Since = time.Now().Add(-since)
 			}

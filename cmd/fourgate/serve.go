@@ -7,10 +7,13 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/fourgate-dev/fourgate/hcl"
 	"github.com/fourgate-dev/fourgate/plugins"
 )
 
@@ -18,7 +21,7 @@ func serveCommand(e *env) *cobra.Command {
 	var path string
 	cmd := &cobra.Command{
 		Use: "serve -c FILE", Short: "Run the proxy", Args: args(cobra.NoArgs),
-		Long: "Run the proxy until it gets SIGINT or SIGTERM, then let running requests end within\nserver.drain_timeout. SIGHUP reloads the configuration, all or nothing.",
+		Long: "Run the proxy until it gets SIGINT or SIGTERM, then let running requests end within\nserver.drain_timeout. SIGHUP, or a change of its files, reloads the configuration,\nall or nothing.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), e, path) },
 	}
 	configFlag(cmd, &path)
@@ -65,7 +68,7 @@ func serve(ctx context.Context, e *env, path string) error {
 	reloaded := make(chan struct{})
 	go func() {
 		defer close(reloaded)
-		a.reloadOnHangup(ctx, e, path, host)
+		a.reloadOnChange(ctx, e, path, host)
 	}()
 	err = a.run(ctx, ln, adminLn)
 	stop()
@@ -73,25 +76,38 @@ func serve(ctx context.Context, e *env, path string) error {
 	return err
 }
 
-// reloadOnHangup reloads at each SIGHUP.
-func (a *app) reloadOnHangup(ctx context.Context, e *env, path string, host *plugins.Host) {
+// reloadOnChange reloads at each SIGHUP, and when a file that the configuration was made
+// of has changed.
+func (a *app) reloadOnChange(ctx context.Context, e *env, path string, host *plugins.Host) {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
+	files := filesOf(a.config)
+	changes, stop := watchFiles(files, digest(files), a.logger)
+	defer func() { stop() }()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-hangup:
-			a.reload(ctx, e, path, host)
+		case <-changes:
 		}
+		config := a.reload(ctx, e, path, host)
+		if config == nil || slices.Equal(filesOf(config), files) {
+			continue
+		}
+		// The first look at other files counts as a change: they may have been written
+		// since they were read.
+		stop()
+		files = filesOf(config)
+		changes, stop = watchFiles(files, nil, a.logger)
 	}
 }
 
 // reload swaps the configuration and the listener's certificate. A bad one is refused with
 // its diagnostics, and the running one stays; requests in flight end under the one that
-// they began with.
-func (a *app) reload(ctx context.Context, e *env, path string, host *plugins.Host) {
+// they began with. It returns the configuration that serves now, nil for a refused one.
+func (a *app) reload(ctx context.Context, e *env, path string, host *plugins.Host) *hcl.Config {
 	l, diags := load(ctx, path, e, host)
 	if err := report(e.stderr, diags, false); err != nil {
 		a.logger.Error("cannot report the diagnostics of a reload", "error", err)
@@ -99,12 +115,34 @@ func (a *app) reload(ctx context.Context, e *env, path string, host *plugins.Hos
 	if l == nil {
 		errs, _ := diags.Count()
 		a.logger.Error("reload refused: the running configuration stays", "errors", errs)
-		return
+		return nil
 	}
 	if err := a.server.Swap(l.parts); err != nil {
 		a.logger.Error("reload refused: the running configuration stays", "error", err)
-		return
+		return nil
 	}
 	a.renew(l.config.Server.Certificate)
-	a.logger.Info("reloaded; server, but for its certificate, ledger and listen addresses change at a restart only", "config", path)
+	a.logger.Info("reloaded", "config", path)
+	if old, now := a.config, l.config; serverOf(old) != serverOf(now) || old.Ledger != now.Ledger {
+		a.logger.Warn("the server and ledger blocks have changed, which counts at a restart only")
+	}
+	return l.config
+}
+
+// serverOf is the server block without the certificate, which a reload renews.
+func serverOf(c *hcl.Config) hcl.Server {
+	s := c.Server
+	s.Certificate = nil
+	return s
+}
+
+// filesOf are the files and directories that a configuration was made of.
+func filesOf(c *hcl.Config) []string {
+	files := append(slices.Clone(c.Files), c.Policy.Paths...)
+	for _, m := range c.Classifiers {
+		if !strings.HasPrefix(m.Module, plugins.BuiltinPrefix) && !strings.Contains(m.Module, "://") {
+			files = append(files, m.Module)
+		}
+	}
+	return files
 }
