@@ -91,6 +91,29 @@ func fetchedDir(e *env) string {
 	return ""
 }
 
+// hostOptions are the plugin host's settings in this environment.
+func hostOptions(e *env) plugins.Options {
+	return plugins.Options{FetchedDir: fetchedDir(e), CacheDir: compiledDir(e)}
+}
+
+// compiledDir is where compiled modules are kept: a module in Go takes a second to compile
+// and a twentieth of it to read back. A cache that can't be made is none.
+func compiledDir(e *env) string {
+	dir := fetchedDir(e)
+	if dir == "" {
+		return ""
+	}
+	// A home is not made: a service's often names one that isn't there.
+	if _, err := os.Stat(filepath.Dir(filepath.Dir(dir))); err != nil {
+		return ""
+	}
+	dir = filepath.Join(dir, "compiled")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return ""
+	}
+	return dir
+}
+
 // report writes diagnostics to w as a person or a program wants them.
 func report(w io.Writer, diags hcl.Diagnostics, asJSON bool) error {
 	if asJSON {

@@ -12,7 +12,8 @@ import (
 	"github.com/fourgate-dev/fourgate/plugins/starter"
 )
 
-// fourgate runs the program to its end, with the process's environment and vars.
+// fourgate runs the program to its end, with the process's environment and vars. It
+// leaves the user's cache alone.
 func fourgate(t *testing.T, vars map[string]string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -21,6 +22,9 @@ func fourgate(t *testing.T, vars map[string]string, args ...string) (code int, s
 	e.lookup = func(name string) (string, bool) {
 		if text, ok := vars[name]; ok {
 			return text, true
+		}
+		if name == "HOME" || name == "XDG_CACHE_HOME" {
+			return "", false
 		}
 		return os.LookupEnv(name)
 	}
@@ -42,7 +46,7 @@ func mustFourgate(t *testing.T, vars map[string]string, args ...string) string {
 // test is skipped on a laptop and fails in CI.
 func toolchain(t *testing.T, lang starter.Language) map[string]string {
 	t.Helper()
-	vars := map[string]string{}
+	vars := map[string]string{"XDG_CACHE_HOME": t.TempDir()}
 	if lang.Name == "rust" {
 		// A Rust compiler of the distribution may have the target that the first one in
 		// the path lacks.
@@ -77,13 +81,13 @@ func TestStartersPassTheirOwnTest(t *testing.T) {
 			if out := mustFourgate(t, vars, "plugin", "build", dir); !strings.Contains(out, "sha256 ") {
 				t.Errorf("build printed %q", out)
 			}
-			out := mustFourgate(t, nil, "plugin", "test", "-timeout", "1s", dir)
+			out := mustFourgate(t, vars, "plugin", "test", "-timeout", "1s", dir)
 			for _, want := range []string{"class        6 of 6", "scope        6 of 6", "retry-after  3 of 3"} {
 				if !strings.Contains(out, want) {
 					t.Errorf("test printed no %q:\n%s", want, out)
 				}
 			}
-			out = mustFourgate(t, nil, "plugin", "inspect", dir)
+			out = mustFourgate(t, vars, "plugin", "inspect", dir)
 			wasi := lang.Profile != ""
 			if !strings.Contains(out, `classifier "acme-`+lang.Name+`"`) || strings.Contains(out, `profile = "wasi"`) != wasi || strings.Contains(out, "wasi_snapshot_preview1") != wasi {
 				t.Errorf("inspect printed:\n%s", out)
@@ -95,7 +99,7 @@ func TestStartersPassTheirOwnTest(t *testing.T) {
 				sameByScript(t, dir, vars)
 			})
 			if lang.Name == "go" {
-				t.Run("memory", func(t *testing.T) { remembersNothing(t, dir) })
+				t.Run("memory", func(t *testing.T) { remembersNothing(t, dir, vars) })
 			}
 		})
 	}
@@ -143,7 +147,9 @@ func sameByScript(t *testing.T, dir string, vars map[string]string) {
 	cmd := exec.CommandContext(t.Context(), "sh", filepath.Join(dir, "build.sh"))
 	cmd.Env = os.Environ()
 	for name, value := range vars {
-		cmd.Env = append(cmd.Env, name+"="+value)
+		if name == "RUSTC" {
+			cmd.Env = append(cmd.Env, name+"="+value)
+		}
 	}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build.sh: %v\n%s", err, out)
@@ -159,7 +165,7 @@ func sameByScript(t *testing.T, dir string, vars map[string]string) {
 
 // remembersNothing gives a Go plugin a memory and shows that it has none: each case is
 // run by a program that has just begun.
-func remembersNothing(t *testing.T, dir string) {
+func remembersNothing(t *testing.T, dir string, vars map[string]string) {
 	const forgetful = `package main
 
 import "acme_go/fourgate"
@@ -186,8 +192,8 @@ func main() {}
 	if err := os.WriteFile(filepath.Join(dir, "classifier.go"), []byte(forgetful), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	mustFourgate(t, nil, "plugin", "build", dir)
-	_, out, stderr := fourgate(t, nil, "plugin", "test", "-json", "-timeout", "1s", dir)
+	mustFourgate(t, vars, "plugin", "build", dir)
+	_, out, stderr := fourgate(t, vars, "plugin", "test", "-json", "-timeout", "1s", dir)
 	if strings.Contains(stderr, "two verdicts") {
 		t.Error(stderr)
 	}

@@ -27,7 +27,7 @@ func pluginBuildCommand(e *env) *cobra.Command {
 			if err := buildPlugin(cmd.Context(), e, dir); err != nil {
 				return fmt.Errorf("cannot build plugin %q: %w", dir, err)
 			}
-			found, err := inspectModule(cmd.Context(), filepath.Join(dir, starter.Module))
+			found, err := inspectModule(cmd.Context(), e, filepath.Join(dir, starter.Module))
 			if err != nil {
 				return err
 			}
@@ -123,8 +123,8 @@ func isNewer(path, than string) bool {
 }
 
 // inspectModule looks at one module with a host of its own.
-func inspectModule(ctx context.Context, source string) (*plugins.Inspection, error) {
-	host, err := plugins.Open(ctx, plugins.Options{})
+func inspectModule(ctx context.Context, e *env, source string) (*plugins.Inspection, error) {
+	host, err := plugins.Open(ctx, hostOptions(e))
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ func pluginInspectCommand(e *env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			found, err := inspectModule(cmd.Context(), source)
+			found, err := inspectModule(cmd.Context(), e, source)
 			if err != nil {
 				return err
 			}

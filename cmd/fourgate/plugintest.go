@@ -156,7 +156,9 @@ func (b *bench) run(subject string, cases []plugins.Case) (results []result, err
 		}
 	}
 	b.loaded = map[string]engine.Classifier{}
-	if b.host, err = plugins.Open(b.ctx, plugins.Options{Now: b.now}); err != nil {
+	options := hostOptions(b.e)
+	options.Now = b.now
+	if b.host, err = plugins.Open(b.ctx, options); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, b.host.Close(context.WithoutCancel(b.ctx))) }()

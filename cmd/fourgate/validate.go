@@ -14,7 +14,7 @@ func validateCommand(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "validate -c FILE", Short: "Check a configuration with its policies, plugins and secrets", Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			host, err := plugins.Open(cmd.Context(), plugins.Options{FetchedDir: fetchedDir(e)})
+			host, err := plugins.Open(cmd.Context(), hostOptions(e))
 			if err != nil {
 				return err
 			}
