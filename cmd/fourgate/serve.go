@@ -30,7 +30,9 @@ func serveCommand(e *env) *cobra.Command {
 
 func serve(ctx context.Context, e *env, path string) error {
 	logger := slog.New(slog.NewTextHandler(e.stderr, nil))
-	host, err := plugins.Open(ctx, plugins.Options{FetchedDir: fetchedDir(e), Logger: logger})
+	options := hostOptions(e)
+	options.Logger = logger
+	host, err := plugins.Open(ctx, options)
 	if err != nil {
 		return err
 	}
