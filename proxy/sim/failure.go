@@ -5,6 +5,7 @@ type failure struct {
 	status             int
 	model              string
 	code, typ, message string // empty: as the status has it
+	array              bool   // as an element of an array rather than an event
 }
 
 // openAIErrors are OpenAI's errors by status.

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// geminiShape is gemini.generate. A stream without alt=sse is one JSON array, which
-// this simulator sends whole.
+// geminiShape is gemini.generate. A stream without alt=sse is one JSON array.
 type geminiShape struct{}
 
 func (geminiShape) headers() []Field { return []Field{{"vary", "Origin"}} }
@@ -16,7 +15,12 @@ func (geminiShape) errorBody(f failure) string {
 	return fmt.Sprintf(`{"error":{"code":%d,"message":%s,"status":%s}}`, f.status, quoted(f.message), quoted(f.typ))
 }
 
-func (s geminiShape) errorFrame(f failure) string { return data(s.errorBody(f)) }
+func (s geminiShape) errorFrame(f failure) string {
+	if f.array {
+		return s.errorBody(f) + "]"
+	}
+	return data(s.errorBody(f))
+}
 
 func geminiFinish(k Kind) string {
 	switch k {
@@ -35,17 +39,7 @@ func geminiTail(a *asked) string {
 		InputTokens, n, InputTokens+n, quoted(a.model))
 }
 
-func (s geminiShape) whole(a *asked) parts {
-	p := s.object(a)
-	if a.stream { // without alt=sse: an array
-		p.opening = append([]string{"["}, p.opening...)
-		p.closing = append(p.closing, "]")
-	}
-	return p
-}
-
-// object is one whole answer.
-func (geminiShape) object(a *asked) parts {
+func (geminiShape) whole(a *asked) parts {
 	p := parts{contentType: "application/json; charset=utf-8"}
 	finish := `"finishReason":` + geminiFinish(a.kind) + `,"index":0}],` + geminiTail(a)
 	switch a.kind {
@@ -67,6 +61,12 @@ func (geminiShape) object(a *asked) parts {
 
 func (geminiShape) stream(a *asked) parts {
 	p := parts{contentType: "text/event-stream"}
+	data, last := data, data
+	if !a.sse {
+		p = parts{contentType: "application/json; charset=UTF-8", opening: []string{"["}}
+		data = func(json string) string { return json + ",\r\n" }
+		last = func(json string) string { return json + "\n]\n" }
+	}
 	chunk := func(candidate string) string {
 		return data(`{"candidates":[{` + candidate + `"index":0}],"modelVersion":` + quoted(a.model) + `,"responseId":"sim"}`)
 	}
@@ -79,9 +79,9 @@ func (geminiShape) stream(a *asked) parts {
 			return chunk(`"content":{"parts":[{"text":` + quoted(piece) + `}],"role":"model"},`)
 		})
 	case EmptyAnswer:
-		p.closing = []string{data(`{"candidates":[],` + geminiTail(a))}
+		p.closing = []string{last(`{"candidates":[],` + geminiTail(a))}
 		return p
 	}
-	p.closing = []string{data(`{"candidates":[{"content":{"role":"model"},"finishReason":` + geminiFinish(a.kind) + `,"index":0}],` + geminiTail(a))}
+	p.closing = []string{last(`{"candidates":[{"content":{"role":"model"},"finishReason":` + geminiFinish(a.kind) + `,"index":0}],` + geminiTail(a))}
 	return p
 }

@@ -53,16 +53,19 @@ type query struct {
 	base64   bool   // embeddings: as base64, which the official SDK asks for
 }
 
-// streams says whether the answer is a stream of events.
+// streams says whether the answer is a stream: of events, or in a JSON array.
 func (q query) streams() bool {
 	switch q.endpoint {
 	case chat, completions, responses, messages:
 		return q.stream
 	case gemini:
-		return q.stream && q.sse
+		return q.stream
 	}
 	return false
 }
+
+// array says whether the answer is a stream in a JSON array.
+func (q query) array() bool { return q.endpoint == gemini && q.stream && !q.sse }
 
 // DefaultModel is what an answer names if neither the script, nor the channel, nor the
 // request has a model.

@@ -45,7 +45,7 @@ func render(f *Fault, q query, now time.Time) *timeline {
 	p, status := bodyOf(f, q)
 	w := &writer{
 		f:      f,
-		stream: strings.HasPrefix(p.contentType, "text/event-stream"),
+		stream: p.streamed,
 		line:   &timeline{dated: f.RetryAfterDate != 0},
 	}
 	w.chunked = w.stream || f.Break == Malformed
@@ -81,7 +81,7 @@ func render(f *Fault, q query, now time.Time) *timeline {
 	w.body(sent)
 	if broken {
 		w.breakBody(shapes[q.endpoint], failure{
-			status: f.Status, model: q.model, code: f.Code, typ: f.Type, message: f.Message,
+			status: f.Status, model: q.model, code: f.Code, typ: f.Type, message: f.Message, array: q.array(),
 		})
 	}
 	if w.chunked && !abrupt(f.Break) {
@@ -130,7 +130,9 @@ func bodyOf(f *Fault, q query) (parts, int) {
 	}
 	a.pieces = piecesOf(f, f.Bytes)
 	if q.streams() {
-		return s.(streamer).stream(a), status
+		p := s.(streamer).stream(a)
+		p.streamed = true
+		return p, status
 	}
 	p := s.whole(a)
 	if f.Bytes > 0 {
@@ -189,7 +191,7 @@ func cutParts(f *Fault, p parts) (parts, bool) {
 	switch f.At {
 	case BeforeOutput:
 		p.content, p.closing = nil, nil
-		if !strings.HasPrefix(p.contentType, "text/event-stream") {
+		if !p.streamed {
 			p.opening = nil // of a whole body every byte is output
 		}
 	case AfterContent:
@@ -314,7 +316,10 @@ func (w *writer) breakBody(s shape, fail failure) {
 	case Malformed:
 		w.raw("this is no chunk size\r\n")
 	case BrokenJSON:
-		if w.stream {
+		switch {
+		case fail.array:
+			w.piece(`{"candidates":[{`)
+		case w.stream:
 			w.piece("data: {\"id\":\"sim\",\"choices\":[{\n\n")
 		}
 	case ErrorFrame:

@@ -16,6 +16,7 @@ type asked struct {
 // stream's are frames. Nothing in opening is output that a caller would see.
 type parts struct {
 	contentType string
+	streamed    bool // it goes out in pieces as they come
 	opening     []string
 	content     []string
 	closing     []string
