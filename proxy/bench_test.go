@@ -29,11 +29,14 @@ import (
 const benchChild = "FOURGATE_BENCH_CHILD"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(benchChild) != "" {
+	switch os.Getenv(benchChild) {
+	case "":
+		os.Exit(m.Run())
+	case streamsChild:
+		runStreamsChild()
+	default:
 		runBenchChild()
-		return
 	}
-	os.Exit(m.Run())
 }
 
 func BenchmarkFloorWhole(b *testing.B)    { benchmark(b, floor, "whole") }

@@ -128,8 +128,12 @@ func TestLargeHead(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t, answer(200, "application/json", wholeAnswer))
 	g := setup{providers: []*provider{p}}.start(t)
-	if got := g.post(t, "/v1/chat/completions", wholeRequest, "X-Large: "+strings.Repeat("x", 30<<10)); got.status != 200 {
-		t.Errorf("30 kB of headers: got %d %q", got.status, got.body)
+	if got := g.post(t, "/v1/chat/completions", wholeRequest, "X-Large: "+strings.Repeat("x", 15<<10)); got.status != 200 {
+		t.Errorf("15 kB of headers: got %d %q", got.status, got.body)
+	}
+	got := g.post(t, "/v1/messages", wholeRequest, "X-Large: "+strings.Repeat("x", 17<<10))
+	if got.status != 431 || !strings.Contains(got.body, "request_head_too_large") || !strings.HasPrefix(got.body, `{"type":"error"`) {
+		t.Errorf("17 kB of headers: got %d %q", got.status, got.body)
 	}
 }
 

@@ -52,9 +52,9 @@ const (
 	// short enough that an upstream which bills by the minute isn't held for nobody.
 	DefaultCallerStall = 60 * time.Second
 
-	// headBuffer bounds a head, the callers' and the upstreams': 6 kB of response
-	// headers are seen in the wild.
-	headBuffer = 64 << 10
+	// headBuffer bounds a caller's head, as Node.js does. It is held for as long as the
+	// connection, so it is most of what a silent stream costs.
+	headBuffer = 16 << 10
 )
 
 // Parts are what a reload replaces: one snapshot. A request sees one from start to end.
