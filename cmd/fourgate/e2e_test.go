@@ -188,6 +188,23 @@ func TestOutageIsRecordedToo(t *testing.T) {
 	if got.status != 503 || got.header.Get("Retry-After") == "" || len(rec.Attempts()) != 0 || rec.Terminal() != engine.TerminalExhausted {
 		t.Errorf("got %d, Retry-After %q, record %s", got.status, got.header.Get("Retry-After"), rec.AppendJSON(nil))
 	}
+	_, admin, _ := strings.Cut(r.proxy.stdout.await(t, "metrics and health on "), "metrics and health on ")
+	resp, err := http.Get(strings.TrimSpace(admin) + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	metrics, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`fourgate_key_cooling{key="main",provider="a"} 1`, `fourgate_channel_out{channel="b",group="m",why="no usable key"} 1`, `fourgate_breaker_state{channel="c",group="m"} 0`,
+	} {
+		if !strings.Contains(string(metrics), want) {
+			t.Errorf("%s is not in the metrics", want)
+		}
+	}
 }
 
 // TestExhaustionIsOneClearError takes all three channels away.

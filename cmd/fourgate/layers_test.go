@@ -34,7 +34,7 @@ var mayImport = map[string][]string{
 	"proxy/ledger":           {"engine"},
 	"proxy/sim":              {},
 	"proxy/admin":            {},
-	"proxy":                  {"engine", "proxy/gate", "proxy/judge", "proxy/upstream", "proxy/watch"},
+	"proxy":                  {"engine", "proxy/gate", "proxy/judge", "proxy/sse", "proxy/upstream", "proxy/watch"},
 	"cmd/fourgate":           {"engine", "hcl", "policies", "plugins", "plugins/starter", "proxy", "proxy/admin", "proxy/ledger", "proxy/sim", "proxy/upstream", "proxy/watch"},
 }
 
@@ -50,7 +50,7 @@ var homes = map[string][]string{
 	"modernc.org/sqlite":                  {"proxy/ledger"},
 	"database/sql":                        {"proxy/ledger"},
 	"github.com/spf13/cobra":              {"cmd/fourgate"},
-	"github.com/tidwall/gjson":            {"plugins", "proxy/gate", "proxy/judge", "proxy/sim"},
+	"github.com/tidwall/gjson":            {"plugins", "proxy", "proxy/gate", "proxy/judge", "proxy/sim"},
 	"github.com/prometheus/client_golang": {"plugins", "proxy", "proxy/admin", "proxy/ledger", "cmd/fourgate"},
 }
 

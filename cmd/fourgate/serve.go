@@ -61,6 +61,8 @@ func serve(ctx context.Context, e *env, path string) error {
 	for _, g := range l.config.Catalog.Groups() {
 		logger.Info("route group", "group", g.Name(), "models", g.Models(), "channels", len(g.Channels()), "strategy", g.Strategy().String())
 	}
+	// From here on no change goes by unseen, whoever reads the next line.
+	seen := a.watchChanges()
 	fmt.Fprintf(e.stdout, "fourgate serves on %s://%s\n", a.scheme(), ln.Addr())
 	if adminLn != nil {
 		fmt.Fprintf(e.stdout, "metrics and health on http://%s\n", adminLn.Addr())
@@ -70,7 +72,7 @@ func serve(ctx context.Context, e *env, path string) error {
 	reloaded := make(chan struct{})
 	go func() {
 		defer close(reloaded)
-		a.reloadOnChange(ctx, e, path, host)
+		a.reloadOnChange(ctx, seen, e, path, host)
 	}()
 	err = a.run(ctx, ln, adminLn)
 	stop()
@@ -78,31 +80,44 @@ func serve(ctx context.Context, e *env, path string) error {
 	return err
 }
 
-// reloadOnChange reloads at each SIGHUP, and when a file that the configuration was made
-// of has changed.
-func (a *app) reloadOnChange(ctx context.Context, e *env, path string, host *plugins.Host) {
-	hangup := make(chan os.Signal, 1)
-	signal.Notify(hangup, syscall.SIGHUP)
-	defer signal.Stop(hangup)
-	files := filesOf(a.config)
-	changes, stop := watchFiles(files, digest(files), a.logger)
-	defer func() { stop() }()
+// changeWatch is what makes the proxy reload: SIGHUP, and a change of a file that the
+// configuration was made of.
+type changeWatch struct {
+	hangup  chan os.Signal
+	files   []string
+	changes <-chan struct{}
+	stop    func()
+}
+
+func (a *app) watchChanges() *changeWatch {
+	w := &changeWatch{hangup: make(chan os.Signal, 1), files: filesOf(a.config)}
+	signal.Notify(w.hangup, syscall.SIGHUP)
+	w.changes, w.stop = watchFiles(w.files, digest(w.files), a.logger)
+	return w
+}
+
+// reloadOnChange reloads until ctx is done, and ends the watch then.
+func (a *app) reloadOnChange(ctx context.Context, w *changeWatch, e *env, path string, host *plugins.Host) {
+	defer func() {
+		signal.Stop(w.hangup)
+		w.stop()
+	}()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-hangup:
-		case <-changes:
+		case <-w.hangup:
+		case <-w.changes:
 		}
 		config := a.reload(ctx, e, path, host)
-		if config == nil || slices.Equal(filesOf(config), files) {
+		if config == nil || slices.Equal(filesOf(config), w.files) {
 			continue
 		}
 		// The first look at other files counts as a change: they may have been written
 		// since they were read.
-		stop()
-		files = filesOf(config)
-		changes, stop = watchFiles(files, nil, a.logger)
+		w.stop()
+		w.files = filesOf(config)
+		w.changes, w.stop = watchFiles(w.files, nil, a.logger)
 	}
 }
 
