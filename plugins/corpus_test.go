@@ -165,3 +165,24 @@ func TestReadCorpusNamesTheLine(t *testing.T) {
 	f(strings.Replace(good, `"request"}`, `"request","retry_after_ms":"7"}`, 1), "retry_after_ms")
 	f("{\n"+good+"\n[", "some.jsonl:3:")
 }
+
+// FuzzReadCorpus holds that whatever is read as a corpus can be classified, and that a bad
+// line is named.
+func FuzzReadCorpus(f *testing.F) {
+	f.Add(`{"id":"a","provider":"p","protocol":"openai.chat","transport":"http","status":500,"headers":{"a":"b"},"body":"{}","phase":"before_output","expect":{"class":"unknown","scope":"request","retry_after_ms":null}}`)
+	f.Add(`{"id":"b","provider":"p","protocol":"","transport":"sse","status":200,"headers":{},"frames":["data: {}\n\n"],"end":"eof","phase":"after_output","expect":{"class":"ok","scope":"none","also":["refusal"]}}`)
+	f.Add("\n{\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		cases, err := plugins.ReadCorpus(strings.NewReader(text), "some.jsonl")
+		if err != nil && !strings.Contains(err.Error(), "some.jsonl:") {
+			t.Errorf("the error names no line: %v", err)
+		}
+		for _, c := range cases {
+			if c.ID == "" || c.Evidence == nil {
+				t.Errorf("an empty case was read: %+v", c)
+			}
+			c.Want.Score(engine.Verdict{})
+			_ = engine.FailureOf(engine.Verdict{}, c.Evidence)
+		}
+	})
+}

@@ -123,3 +123,26 @@ func TestInspectTellsTheProfile(t *testing.T) {
 		t.Errorf("profile %q, problems %v", found.Profile, found.Problems)
 	}
 }
+
+// TestWASIEndsToo shows that the wider profile lets nothing run on.
+func TestWASIEndsToo(t *testing.T) {
+	t.Parallel()
+	f := func(name string, funcs ...wasmFunc) {
+		t.Helper()
+		m := file(t, wasm{imports: []wasmFunc{importVerdict}, funcs: funcs, memory: cat([]byte{0}, leb(200))}.bytes())
+		m.Profile = plugins.ProfileWASI
+		c, err := openHost(t).Load(t.Context(), m)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			return
+		}
+		if v := c.Classify(probeEvidence()); v.Fault == "" {
+			t.Errorf("%s gave the verdict %v", name, v)
+		}
+	}
+	call := func(i byte) []byte { return []byte{0x10, i} }
+	f("loop of fills", wasmFunc{code: cat([]byte{0x03, 0x40}, fill(1), []byte{0x0c, 0, 0x0b})})
+	f("recursion", wasmFunc{code: call(1)})
+	f("doubling recursion with fills", wasmFunc{code: cat(fill(1), call(1), call(1))})
+	f("two that call each other", wasmFunc{code: cat(fill(1), call(2), call(2))}, wasmFunc{code: cat(fill(1), call(1), call(1))})
+}

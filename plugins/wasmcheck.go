@@ -223,6 +223,9 @@ func (m *wasmModule) checkCalls() (checked, error) {
 		result.loops = result.loops || m.bodies[i].loops
 		result.stores = result.stores || m.bodies[i].stores
 	}
+	// Memory that is filled or copied makes the sum large soon, and where WASI is needed
+	// speed is not.
+	result.watchCalls = result.watchCalls || m.profile.wasi && result.steps > maxStraightSteps
 	if result.watchCalls {
 		result.steps = 0
 		return result, m.checkBodies()

@@ -17,6 +17,7 @@ func FuzzCheck(f *testing.F) {
 	f.Add([]byte("\x00asm\x01\x00\x00\x00\x01\x04\x01\x60\x00\x00\x03\x02\x01\x00\x0a\x04\x01\x02\x00\x0b"))
 	f.Fuzz(func(_ *testing.T, binary []byte) {
 		_, _ = check(binary, DefaultMemoryBytes, &profilePlain)
+		_, _ = check(binary, DefaultMemoryBytes, &profileWASI)
 	})
 }
 

@@ -14,7 +14,7 @@ import (
 
 // fourgate runs the program to its end, with the process's environment and vars. It
 // leaves the user's cache alone.
-func fourgate(t *testing.T, vars map[string]string, args ...string) (code int, stdout, stderr string) {
+func fourgate(t testing.TB, vars map[string]string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	e := processEnv()
@@ -33,7 +33,7 @@ func fourgate(t *testing.T, vars map[string]string, args ...string) (code int, s
 }
 
 // mustFourgate runs a command that must succeed and returns what it printed.
-func mustFourgate(t *testing.T, vars map[string]string, args ...string) string {
+func mustFourgate(t testing.TB, vars map[string]string, args ...string) string {
 	t.Helper()
 	code, stdout, stderr := fourgate(t, vars, args...)
 	if code != 0 {
@@ -44,7 +44,7 @@ func mustFourgate(t *testing.T, vars map[string]string, args ...string) string {
 
 // toolchain returns the environment in which a language can be built. Where it can't, the
 // test is skipped on a laptop and fails in CI.
-func toolchain(t *testing.T, lang starter.Language) map[string]string {
+func toolchain(t testing.TB, lang starter.Language) map[string]string {
 	t.Helper()
 	vars := map[string]string{"XDG_CACHE_HOME": t.TempDir()}
 	if lang.Name == "rust" {
@@ -238,6 +238,9 @@ func TestLearn(t *testing.T) {
 	}
 	if code, _, stderr := fourgate(t, nil, "plugin", "test", "-min-class", "0", "builtin", corpus); code != 0 {
 		t.Errorf("the lines are no corpus: %s", stderr)
+	}
+	if timeline := mustFourgate(t, nil, "ledger", "list", "-json", "-ledger", r.ledger); !strings.Contains(timeline, `"shape":{`) || strings.Contains(timeline, secret) {
+		t.Errorf("the record: %s", timeline)
 	}
 	asJSON := mustFourgate(t, nil, "plugin", "learn", "-json", "-ledger", r.ledger)
 	if !strings.Contains(asJSON, `"count":2`) || !strings.Contains(asJSON, `"shape":{"transport":"http","status":418`) {

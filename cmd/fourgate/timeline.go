@@ -58,6 +58,9 @@ func drawAttempt(b *strings.Builder, a *engine.AttemptRecord) {
 		return
 	}
 	fmt.Fprintf(b, "%10.1f ms    failed: %s\n", ms(timing.Ended), failure(a))
+	if shape := a.Shape(); shape != (engine.Shape{}) {
+		fmt.Fprintf(b, "%10s       shape: %s\n", "", shape)
+	}
 	if d, ok := a.Decision(); ok {
 		fmt.Fprintf(b, "%10s       gates: %s\n", "", gates(d.Gates()))
 		fmt.Fprintf(b, "%10s       decision: %s\n", "", decision(d))
