@@ -23,6 +23,10 @@ func (x *exchange) admit() *problem {
 		return &problem{status: 405, code: codeWrongMethod, allow: "POST",
 			message: fmt.Sprintf("this path is served for POST, not for %s", x.head.method)}
 	}
+	if x.server.draining.Load() {
+		return &problem{status: 503, code: codeDraining, close: true, retryAfter: engine.WaitOf(time.Second),
+			message: "the gateway is being stopped and takes no new requests; send it again, and another instance will serve it"}
+	}
 	if p := x.authenticate(); p != nil {
 		return p
 	}

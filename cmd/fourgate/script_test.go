@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	testscript.Main(warmed{m}, map[string]func(){
-		"fourgate": func() { os.Exit(run(context.Background(), processEnv())) },
+		"fourgate": main,
 	})
 }
 
