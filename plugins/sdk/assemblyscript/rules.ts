@@ -20,6 +20,7 @@ function operator(): bool {
   if (says(utf8("guardrail_budget|budget_exceeded")) || tells(utf8("budget has been exceeded|guardrail budget"))) {
     return be(Class.Denied, Scope.Request, utf8("budget"));
   }
+  if (tells(utf8("crossed tpm|max parallel request limit"))) return be(Class.Denied, Scope.Request, utf8("rate_limit"));
   if (says(utf8("model_access_denied|hooks_failed|guardrail")) ||
       tells(utf8("injection patterns|guardrail check|security configuration|not allowed to access model"))) {
     return be(Class.Denied, Scope.Request, utf8("policy"));
@@ -42,7 +43,8 @@ export function money(): bool {
       tells(utf8("insufficient balance|insufficient credit|insufficient fund|insufficient quota|credit balance|" +
         "requires more credits|can only afford|available credits|included credits|spending limit|spend limit|" +
         "payment method|payment information|past invoices|past due|overdue payment|quota is not enough|" +
-        "api usage limits|extra usage is required|credit limit exceeded|out of credits|in good standing|余额不足|欠费")) ||
+        "api usage limits|extra usage is required|credit limit exceeded|out of credits|in good standing|" +
+        "outstanding balance|credits expired|balance is not enough|not enough balance|top up your|recharge your|余额不足|额度不足|欠费|充值")) ||
       (tells(utf8("exceeded your current quota")) && !says(utf8("resource_exhausted")))) {
     return be(Class.KeyFault, Scope.Key, utf8("billing"));
   }
@@ -54,7 +56,7 @@ function longWindow(): bool {
   if (code != 429 && !says(utf8("limit|quota|throttl"))) return false;
   if (codeIs(utf8("1308|1310|1316|1317")) || says(utf8("byday|bymonth")) ||
       tells(utf8("per day|per-day|/ day|/day|(tpd)|(rpd)|daily limit|daily quota|daily usage|per 86400s|per month|/ month|/month|" +
-        "monthly limit|per week|weekly limit|weekly usage|weekly/monthly"))) {
+        "monthly limit|monthly token|monthly request|monthly quota|monthly usage|daily token|daily request|tpd rate|rpd rate|per week|weekly limit|weekly usage|weekly/monthly"))) {
     return beFor(Class.KeyFault, Scope.Key, utf8("rate_limit_key"), waitOrReset(false, false));
   }
   return false;
@@ -75,6 +77,7 @@ function tooLarge(): bool {
 function context(): bool {
   return (says(utf8("context_length|exceed_context|context_window")) ||
     tells(utf8("maximum context|context length|context window|context size|prompt is too long|input is too long|" +
+      "tokens in the prompt|reduce the length of|上下文长度|" +
       "token count*exceeds|max_new_tokens`*must be|too many input tokens"))) &&
     be(Class.BadRequest, Scope.Request, utf8("context_length"));
 }
@@ -84,7 +87,7 @@ function content(): bool {
   return (says(utf8("content_policy|content_filter|content_moderation|invalid_prompt|data_inspection|responsibleai|" +
       "moderation_|cyber_policy|bio_policy|safety_policy|usage_policy|sensitive_content")) ||
     tells(utf8("flagged|safety system|safety policy|safety reasons|content management policy|content policy|usage policy|" +
-      "inappropriate content|unsafe request"))) &&
+      "inappropriate content|unsafe request|new_sensitive|content exists risk|high risk|敏感|违规"))) &&
     be(Class.BadRequest, Scope.Request, utf8("content_policy"));
 }
 
@@ -96,7 +99,7 @@ function tools(): bool {
 }
 
 function loading(): bool {
-  if (tells(utf8("currently loading|is loading|is starting up|model is not ready")) || says(utf8("modelnotready|model_loading|scaling_up"))) {
+  if (tells(utf8("currently loading|is loading|is starting up|model is not ready|warming up|being loaded|cold start")) || says(utf8("modelnotready|model_loading|scaling_up|cold_start"))) {
     return beFor(Class.ProviderTransient, Scope.Model, utf8("model_loading"), wait());
   }
   return tells(utf8("loading model")) && be(Class.ProviderTransient, Scope.Channel, utf8("model_loading"));
@@ -104,38 +107,41 @@ function loading(): bool {
 
 /** capacity: the provider is full, 429 included. Whose fault it is, the words say. */
 function capacity(): bool {
-  if (!says(utf8("overloaded|no_capacity|capacity_e|queue_exceeded|model_capacity|server_busy")) &&
+  if (!says(utf8("overloaded|no_capacity|nocapacity|capacity_e|queue_exceeded|model_capacity|server_busy|resource_unavailable")) &&
       !codeIs(utf8("3040|3505|1305|1312")) &&
       !tells(utf8("overloaded|no capacity|at capacity|capacity exceeded|capacity temporarily|over capacity|high demand|high traffic|" +
-        "too busy|server busy|available model provider|no deployments available|no slot available|pending requests|more system memory"))) {
+        "too busy|server busy|available model provider|no deployments available|no slot available|pending requests|more system memory|" +
+        "enough resources|insufficient capacity|insufficient resources|degraded function|负载"))) {
     return false;
   }
   if (tells(utf8("rate limit exceeded:|rate limit reached for"))) return false; // a limit comes first, a word on demand after it
   let scope = Scope.Provider;
   if (tells(utf8("no deployments|no slot|server busy|pending requests"))) scope = Scope.Channel;
-  else if (says(utf8("no_capacity|capacity_exhausted")) ||
-      tells(utf8("model is|this model|for model|model requires|available model|capacity temporarily"))) scope = Scope.Model;
+  else if (says(utf8("no_capacity|nocapacity|capacity_exhausted")) ||
+      tells(utf8("model is|this model|for model|model requires|available model|capacity temporarily|is currently over capacity|degraded function"))) scope = Scope.Model;
   return beFor(Class.ProviderTransient, scope, utf8("overloaded"), wait());
 }
 
 /** model: this channel does not serve it, whatever the status says. */
 function model(): bool {
+  if (says(utf8("iam_permission_denied"))) return false; // it speaks of the model, too, to hide whether it is there
   if (says(utf8("brownout"))) return be(Class.BadModel, Scope.Provider, utf8("retired"));
   if (says(utf8("decommissioned|model_deprecated|model_retired")) ||
       tells(utf8("model*decommissioned|model*deprecated|model*end of life|model*been retired|marked by provider as legacy"))) {
     return be(Class.BadModel, Scope.Model, utf8("retired"));
   }
-  if (tells(utf8("no endpoints found|no available channel|by any provider|no allowed providers"))) {
+  if (tells(utf8("no endpoints found|no endpoints available|no available channel|无可用渠道|by any provider|no allowed providers"))) {
     return be(Class.BadModel, Scope.Model, utf8("no_endpoint"));
   }
   if (says(utf8("deploymentnotfound"))) return be(Class.BadModel, Scope.Model, utf8("not_deployed"));
   if (says(utf8("model_not_found|modelnotfound|invalid_model|unknown_model|model_not_supported")) || codeIs(utf8("1211|1214|5007")) ||
-      tells(utf8("model*does not exist|model*not found|model*not exist|not found the model|unknown model|no such model|invalid model|" +
+      tells(utf8("model*does not exist|model*not found|model*not exist|not found the model|unknown model|no such model|invalid model|not a valid model|" +
+        "unsupported model|model is not supported|not a supported model|model is not available|模型不存在|" +
         "model identifier is invalid|function *not found for account")) ||
       (code == 404 && tells(utf8("model:|models/|model ")))) {
     return be(Class.BadModel, Scope.Model, tells(utf8("not have access to model")) ? utf8("no_access") : utf8("not_found"));
   }
-  if (says(utf8("model_permission")) || tells(utf8("access to model|access to the model|access to this model|to sample from this model|model access is denied|model*is blocked|be verified to"))) {
+  if (says(utf8("model_permission|model_terms")) || tells(utf8("无权访问模型|requires terms acceptance|access to model|access to the model|access to this model|to sample from this model|model access is denied|model*is blocked|be verified to"))) {
     return be(Class.BadModel, Scope.Model, utf8("no_access"));
   }
   return (says(utf8("operationnotsupported")) || tells(utf8("on-demand throughput|does not work with the specified model|not a chat model|not servable in"))) &&
@@ -144,19 +150,19 @@ function model(): bool {
 
 /** rateLimit: a limit of our account that waiting mends, unless the wait is long. */
 export function rateLimit(): bool {
-  if (code != 429 && !codeIs(utf8("1302|1303|1002")) &&
+  if (code != 429 && !codeIs(utf8("1302|1303|1002|1039|1041")) &&
       !says(utf8("rate_limit|ratelimit|rate_limited|too_many_requests|throttl|limit_requests|resource_exhausted|quotaexceeded|in_flight")) &&
-      !tells(utf8("rate limit|rate-limited|rate limited|too many requests|too many tokens|速率限制"))) {
+      !tells(utf8("rate limit|rate-limited|rate limited|too many requests|too many tokens|速率限制|请求过多|频率|并发"))) {
     return false;
   }
   if (says(utf8("shared_pool")) || tells(utf8("rate-limited upstream|shared pool"))) {
     return beFor(Class.RateLimited, Scope.Provider, utf8("shared_pool"), wait());
   }
   const tokens = says(utf8("token|allocationquota")) ||
-    tells(utf8("tokens per|token rate|too many tokens|(tpm)|input tokens|output tokens|token limit|token quota"));
-  const requests = says(utf8("limit_requests|request_rate|requests_per")) || codeIs(utf8("requests|1302")) ||
-    tells(utf8("requests per|(rpm)|request rate|call rate|too many requests|queries per|max request|requests rate|for requests|pace your"));
-  const running = says(utf8("in_flight|concurren")) || tells(utf8("concurren|in-flight|parallel request"));
+    tells(utf8("tokens per|token rate|too many tokens|(tpm)|input tokens|output tokens|token limit|token quota|tpm limit"));
+  const requests = says(utf8("limit_requests|request_rate|requests_per")) || codeIs(utf8("requests|1302|1002")) ||
+    tells(utf8("requests per|(rpm)|request rate|call rate|too many requests|queries per|max request|requests rate|for requests|pace your|rpm limit|请求过多|频率"));
+  const running = says(utf8("in_flight|concurren")) || tells(utf8("concurren|in-flight|parallel request|并发"));
   const reason = tokens ? utf8("tokens") : running ? utf8("concurrency") : requests ? utf8("requests") : utf8("unspecified");
   // A limit that belongs to one deployment, or a mere string from something in front of
   // the API, says nothing about the key.
@@ -171,7 +177,7 @@ function key(): bool {
   if (tells(utf8("provide an api key|missing subscription key|missing authentication|no api key|missing api key|api key is required|no authorization header|unregistered callers"))) {
     return be(Class.KeyFault, Scope.Channel, utf8("invalid_credential"));
   }
-  if (tells(utf8("firewall|virtual network|temporarily blocked|request not allowed|ip address"))) {
+  if (says(utf8("referrer_blocked|ip_address_blocked|app_blocked")) || tells(utf8("firewall|virtual network|temporarily blocked|request not allowed|ip address"))) {
     return (code == 401 || code == 403) && be(Class.KeyFault, Scope.Channel, utf8("permission"));
   }
   if (tells(utf8("insufficient permission|missing scopes|deactivated|suspended|has been disabled|has been restricted|not authorized to"))) {
@@ -199,8 +205,8 @@ function client(): bool {
   }
   if (code == 413) return be(Class.BadRequest, Scope.Request, utf8("payload_too_large"));
   if (code == 408 || code == 499) return false;
-  if (code == 422 || says(utf8("invalid_request|invalid_argument|invalid_image|invalid_message|badrequest|bad_request|validation|missing_required|wrong_api_format|not_found_error|failed_precondition")) ||
-      tells(utf8("invalid request|invalid param|invalid argument|missing required"))) {
+  if (code == 422 || says(utf8("invalid_request|invalid_argument|invalid_image|invalid_message|badrequest|bad_request|validation|missing_required|bad request|wrong_api_format|not_found_error|failed_precondition")) ||
+      tells(utf8("invalid request|invalid param|invalid argument|missing required|field required"))) {
     return be(Class.BadRequest, Scope.Request, utf8("invalid_request"));
   }
   return false;
