@@ -50,6 +50,8 @@ func (x *exchange) startStream(in *engine.Relay) {
 	if n := a.attempt.ContentLength(); n >= 0 && a.kind == answerUnread {
 		length = int(n)
 	}
+	// A cut is told by what is missing of the length, so the head must be out by then.
+	r.ImmediateHeaderFlush = length >= 0
 	if a.buffer == nil {
 		a.buffer = x.server.buffers.take()
 	}

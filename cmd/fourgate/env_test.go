@@ -156,6 +156,7 @@ type rig struct {
 	proxy    *command
 	upstream []string
 	clock    *movable
+	before   []int // calls of each channel before the last fresh
 }
 
 // newRig serves the configuration at path. Its variables, each with the prefix before

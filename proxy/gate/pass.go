@@ -12,7 +12,7 @@ func (s *Stream) Release() []byte {
 	case s.foreign || s.loose:
 	case s.errored:
 		out, s.kept = out[:s.errAt], true
-	case s.scan.Open() || s.array:
+	case s.scan.Open() || s.array && !s.ended:
 		start := s.end()
 		if tail := out[start:]; s.suspect(tail) != unsuspicious {
 			s.parked, out = bytes.Clone(tail), out[:start:start]
@@ -67,7 +67,7 @@ func (s *Stream) Pass(chunk []byte) []byte {
 	if whole {
 		open = append(s.parked, chunk...)
 	}
-	if (s.scan.Open() || s.array) && !mid || whole {
+	if (s.scan.Open() || s.array && !s.ended) && !mid || whole {
 		if len(open) <= maxSuspect && s.suspect(open) != unsuspicious {
 			if whole {
 				s.parked = open

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"net/url"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -127,6 +128,14 @@ func geminiPath(path string) (model, op string, ok bool) {
 			return "", "", false
 		}
 	}
+	if rest, ok = unescaped(rest); !ok {
+		return "", "", false
+	}
 	model, op, ok = strings.Cut(rest, ":")
 	return model, op, ok && (op == "generateContent" || op == "streamGenerateContent")
+}
+
+func unescaped(s string) (string, bool) {
+	plain, err := url.PathUnescape(s)
+	return plain, err == nil
 }
