@@ -1,63 +1,83 @@
 package main
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 )
 
-// TestReloadOnChangedFile edits the configuration and its policy under a running proxy.
-func TestReloadOnChangedFile(t *testing.T) {
+// TestReloadOfModules swaps the classifier's module again and again while callers send
+// requests whose first channel fails: every request is answered, and each failure is
+// classified by one of the versions.
+func TestReloadOfModules(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	config, policy := filepath.Join(dir, "fourgate.hcl"), filepath.Join(dir, "policies", "own.rego")
 	text, err := os.ReadFile(trio)
 	if err != nil {
 		t.Fatal(err)
 	}
-	write := func(name, content string) {
+	dir := t.TempDir()
+	var versions []string
+	for _, name := range []string{"generic", "openai"} {
+		module, err := os.ReadFile(filepath.Join("..", "..", "plugins", "builtin", name, name+".wasm"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, name+".wasm")
+		if err := os.WriteFile(path, module, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		sum := sha256.Sum256(module)
+		versions = append(versions, fmt.Sprintf("\nclassifier \"house\" {\n  module = %q\n  sha256 = %q\n}\n", path, hex.EncodeToString(sum[:])))
+	}
+	config := filepath.Join(dir, "fourgate.hcl")
+	// Every request needs a second attempt, which the retry budget would stop.
+	text = append(text, "\nretry_budget {\n  floor = 1000\n  cap   = 1000\n}\n"...)
+	serving := strings.Replace(string(text), "base_url = env(\"A_URL\")", "base_url = env(\"A_URL\")\n  classifier = classifier.house", 1)
+	put := func(version string) {
 		t.Helper()
-		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+		// Written beside and renamed, so that no reload reads half of it.
+		if err := os.WriteFile(config+".next", []byte(serving+version), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(config+".next", config); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Mkdir(filepath.Dir(policy), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	const standard = "package fourgate\n\ndecision := data.fourgate.standard.decision\n"
-	write(policy, standard)
-	first := string(text) + "policy {\n  paths = [\"policies\"]\n}\n"
-	write(config, first)
+	put(versions[0])
 	r := newRig(t, config, "", "a", "b", "c")
-	status := func(model string) int {
-		t.Helper()
-		return post(t, r.base+"/v1/chat/completions", chat(model, false)).status
-	}
-	if got := status("model-2"); got != 404 {
-		t.Errorf("before the change model-2 gives %d", got)
-	}
-
-	write(config, strings.ReplaceAll(first, "model-1", "model-2"))
-	r.proxy.stderr.await(t, "msg=reloaded")
-	if got, old := status("model-2"), status("model-1"); got != 200 || old != 404 {
-		t.Errorf("after the change model-2 gives %d and model-1 %d", got, old)
-	}
-
-	write(config, "route_group {")
-	r.proxy.stderr.await(t, "reload refused")
-	if got := status("model-2"); got != 200 {
-		t.Errorf("after a bad change model-2 gives %d", got)
-	}
-
 	r.script("a", "status=503")
-	if got := status("model-2"); got != 200 {
-		t.Errorf("the standard policy gives %d", got)
+
+	var callers sync.WaitGroup
+	var done atomic.Bool
+	var answered atomic.Int64
+	for range 2 {
+		callers.Go(func() {
+			for !done.Load() {
+				if got := post(t, r.base+"/v1/chat/completions", chat("model-1", false)); got.status != 200 || got.err != nil {
+					t.Errorf("status %d, %v: %s", got.status, got.err, got.body)
+					return
+				}
+				answered.Add(1)
+			}
+		})
 	}
-	write(config, strings.ReplaceAll(first, "model-1", "model-2"))
-	write(policy, "package fourgate\n\ndecision := {\"action\": \"abort\", \"reason\": \"never\"}\n")
-	r.proxy.stderr.awaitCount(t, "msg=reloaded", 2)
-	if got := status("model-2"); got != 503 {
-		t.Errorf("the changed policy gives %d, want the upstream's own 503", got)
+	const reloads = 6
+	for i := range reloads {
+		put(versions[(i+1)%len(versions)])
+		r.proxy.stderr.awaitCount(t, "msg=reloaded", i+1)
+	}
+	done.Store(true)
+	callers.Wait()
+	if answered.Load() == 0 {
+		t.Error("no request was answered meanwhile")
+	}
+	if log := r.proxy.stderr.String(); strings.Contains(log, "reload refused") || strings.Contains(log, "set aside") {
+		t.Error(log)
 	}
 }
