@@ -70,18 +70,28 @@ func ShapeOf(ev *Evidence) Shape {
 	return f.shape()
 }
 
-// failingText is the body, or the data of the last frame that has any.
+// failingText is the body, or the data of the last frame that has JSON, else of the last
+// one that has any.
 func failingText(ev *Evidence) []byte {
 	if ev.Transport != TransportSSE {
 		return ev.Body
 	}
+	var last []byte
 	for _, frame := range slices.Backward(ev.Frames) {
-		if data := frameData(frame); len(data) > 0 && string(data) != "[DONE]" {
+		data := frameData(frame)
+		switch {
+		case len(data) == 0 || string(data) == "[DONE]":
+		case isJSON(data):
 			return data
+		case last == nil:
+			last = data
 		}
 	}
-	return nil
+	return last
 }
+
+// isJSON says whether a trimmed text begins as an object or an array.
+func isJSON(text []byte) bool { return len(text) > 0 && (text[0] == '{' || text[0] == '[') }
 
 // frameData is the text of a frame's data lines; a frame without any is its own data, as
 // lines of NDJSON are.
@@ -110,7 +120,7 @@ func (f *ShapeForm) body(text []byte) {
 	switch {
 	case len(text) == 0:
 		f.Body = bodyEmpty
-	case text[0] == '{' || text[0] == '[':
+	case isJSON(text):
 		walk := shapeWalk{seen: map[string]bool{}}
 		f.Body = bodyJSON
 		if err := walk.value(json.NewDecoder(bytes.NewReader(text[:min(len(text), maxShapeRead)])), "", 0); err != nil {

@@ -45,7 +45,7 @@ func TestShapeOf(t *testing.T) {
 	f("network", engine.Evidence{NetKind: engine.NetConnReset, NetOp: engine.OpReadHeaders, End: engine.EndReset},
 		`{"transport":"network","end":"reset","net_kind":"conn_reset","net_op":"read_headers","body":"empty"}`)
 	f("last frame with data", engine.Evidence{Transport: engine.TransportSSE, Status: 200, Frames: [][]byte{
-		[]byte("data: {\"a\":\"secret\"}\n\n"), []byte("event: error\ndata: {\"b\":\ndata: 1}\n\n"), []byte(": ping\n\n"), []byte("data: [DONE]\n\n"),
+		[]byte("data: {\"a\":\"secret\"}\n\n"), []byte("event: error\ndata: {\"b\":\ndata: 1}\n\n"), []byte(": ping\n\n"), []byte("data: a secret\n\n"), []byte("data: [DONE]\n\n"),
 	}}, `{"transport":"sse","status":200,"body":"json","members":["b number"]}`)
 	f("too deep", http(500, strings.Repeat(`{"a":`, 20)+`1`+strings.Repeat(`}`, 20)), `{"transport":"http","status":500,"body":"json","more":true}`)
 }

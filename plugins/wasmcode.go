@@ -124,7 +124,7 @@ func (b *wasmBody) prefixed(r *wasmReader) {
 		_ = r.byte()
 		b.steps += b.bulkSteps()
 	case r.err == nil:
-		r.fail(fmt.Errorf("instruction 0xfc %d (bulk memory or tables) is switched off; build without bulk memory", sub))
+		r.fail(fmt.Errorf("instruction 0xfc %d (bulk memory or tables) is switched off; build without bulk memory (C: -mcpu=mvp; Rust: the target wasm32v1-none)", sub))
 	}
 }
 

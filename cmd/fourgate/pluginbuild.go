@@ -62,14 +62,14 @@ func buildPlugin(ctx context.Context, e *env, dir string) error {
 		if f, ok := e.stderr.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 			fmt.Fprintf(f, "%s …\n", strings.Join(step.Args[:min(len(step.Args), 2)], " "))
 		}
-		var out bytes.Buffer
+		var out, warnings bytes.Buffer
 		cmd := exec.CommandContext(ctx, tools[step.Args[0]], step.Args[1:]...)
-		cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, append(os.Environ(), step.Env...), &out, &out
+		cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, append(os.Environ(), step.Env...), &out, &warnings
 		if err := cmd.Run(); err != nil {
-			return fmt.Errorf("%s: %w\n%s", step.Args[0], err, strings.TrimSpace(out.String()))
+			return fmt.Errorf("%s: %w\n%s", step.Args[0], err, strings.TrimSpace(out.String()+warnings.String()))
 		}
 		// Warnings are worth reading, also when all went well.
-		if _, err := io.Copy(e.stderr, &out); err != nil {
+		if _, err := io.Copy(e.stderr, &warnings); err != nil {
 			return err
 		}
 	}

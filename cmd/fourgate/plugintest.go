@@ -63,7 +63,7 @@ func pluginTestCommand(e *env) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&asJSON, "json", false, "print JSON")
-	flags.DurationVar(&timeout, "timeout", plugins.DefaultTimeout, "the time for one classification")
+	flags.DurationVar(&timeout, "timeout", 0, "the time for one classification (default as in a configuration)")
 	flags.Float64Var(&least.class, "min-class", 0, "pass if so many percent of the classes are right")
 	flags.Float64Var(&least.scope, "min-scope", 0, "pass if so many percent of the scopes are right")
 	flags.Float64Var(&least.wait, "min-retry-after", 0, "pass if so many percent of the tested waits are right")
@@ -128,6 +128,9 @@ type result struct {
 
 func (r *result) ok() bool { return r.score.Class && r.score.Scope && r.score.Wait && !r.unstable }
 
+// patientTimeout is what a configuration gives built-in modules and those with a profile.
+const patientTimeout = 250 * time.Millisecond
+
 // bench runs classifiers over cases.
 type bench struct {
 	e       *env
@@ -184,7 +187,8 @@ func (b *bench) classifier(source string) (engine.Classifier, error) {
 		return c, nil
 	}
 	m := plugins.Module{Name: source, Source: source, Timeout: b.timeout}
-	if _, builtin := cutBuiltin(source); !builtin {
+	_, builtin := cutBuiltin(source)
+	if !builtin {
 		// Whoever tests a module has it at hand; the pin is for what a proxy loads.
 		found, err := b.host.Inspect(b.ctx, m)
 		if err != nil {
@@ -194,6 +198,9 @@ func (b *bench) classifier(source string) (engine.Classifier, error) {
 			return nil, fmt.Errorf("cannot load module %q:\n  %s", source, strings.Join(found.Problems, "\n  "))
 		}
 		m.SHA256, m.Profile = found.SHA256, found.Profile
+	}
+	if m.Timeout == 0 && (builtin || m.Profile != "") {
+		m.Timeout = patientTimeout
 	}
 	c, err := b.host.Load(b.ctx, m)
 	b.loaded[source] = c

@@ -68,7 +68,7 @@ func Languages() []Language {
 				{"npm", "", "it comes with Node, or: apt-get install npm"},
 			},
 			Steps: []Step{
-				{Args: []string{"npm", "ci", "--no-audit", "--no-fund", "--silent"}, Once: "node_modules/.package-lock.json", After: "package-lock.json"},
+				{Args: []string{"npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"}, Once: "node_modules/.package-lock.json", After: "package-lock.json"},
 				{Args: []string{"node", "sdk/build.mjs", "classifier.ts", Module}},
 			},
 		},
