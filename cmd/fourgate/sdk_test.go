@@ -40,13 +40,15 @@ func (r *rig) sdk(script string, modes ...string) []sdkView {
 
 func TestOfficialSDKsThroughTheProxy(t *testing.T) {
 	t.Parallel()
-	for _, s := range []struct{ script, finish, midStreamError, error503 string }{
-		{"openai.mjs", "stop", "APIError", "InternalServerError"},
-		{"anthropic.mjs", "end_turn", "APIError", "ServiceUnavailableError"},
+	for _, s := range []struct{ script, finish, midStreamError, error503, error400 string }{
+		{"openai.mjs", "stop", "APIError", "InternalServerError", "BadRequestError"},
+		{"responses.mjs", "completed", "APIError", "InternalServerError", "BadRequestError"},
+		{"anthropic.mjs", "end_turn", "APIError", "ServiceUnavailableError", "BadRequestError"},
+		{"gemini.mjs", "STOP", "ApiError", "ApiError", "ApiError"},
 	} {
 		t.Run(s.script, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, trio, "", "a", "b", "c")
+			r := newRig(t, everything, "", "a", "b", "c")
 
 			// One channel is broken in turn; the application never notices.
 			r.script("a", "status=503, error-in-stream, cut before-output, cut before-headers, ok")
@@ -83,9 +85,16 @@ func TestOfficialSDKsThroughTheProxy(t *testing.T) {
 				t.Errorf("the application sees %+v", v)
 			}
 
+			// So does one that the upstream breaks with an event of its own.
+			r.script("a", "error-in-stream after=3")
+			v = r.sdk(s.script, "stream")[0]
+			if v.Error != s.midStreamError || v.Text == "" || !strings.Contains(v.Message, "broke after") {
+				t.Errorf("the application sees %+v", v)
+			}
+
 			// The caller's own mistake comes through as the provider said it.
 			r.script("a", "status=400")
-			if v = r.sdk(s.script, "whole")[0]; v.Error != "BadRequestError" || v.Status != 400 {
+			if v = r.sdk(s.script, "whole")[0]; v.Error != s.error400 || v.Status != 400 {
 				t.Errorf("the application sees %+v", v)
 			}
 		})

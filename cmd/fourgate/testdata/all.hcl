@@ -30,12 +30,12 @@ provider "c" {
 }
 
 route_group "m" {
-  models    = ["model-1"]
+  models = ["model-1"]
   endpoints = [
     "openai.chat", "openai.responses", "openai.completions", "openai.embeddings", "openai.images", "openai.audio",
     "anthropic.messages", "gemini.generate",
   ]
-  strategy  = "failover"
+  strategy = "failover"
   channel "a" { provider = provider.a }
   channel "b" { provider = provider.b }
   channel "c" { provider = provider.c }
@@ -52,13 +52,13 @@ route_group "m" {
 }
 
 route_group "held" {
-  models    = ["model-held"]
+  models = ["model-held"]
   endpoints = [
     "openai.chat", "openai.responses", "openai.completions", "openai.embeddings", "openai.images", "openai.audio",
     "anthropic.messages", "gemini.generate",
   ]
-  strategy  = "failover"
-  commit    = "complete"
+  strategy = "failover"
+  commit   = "complete"
   channel "a" { provider = provider.a }
   channel "b" { provider = provider.b }
   channel "c" { provider = provider.c }
@@ -75,12 +75,12 @@ route_group "held" {
 }
 
 route_group "renamed" {
-  models    = ["model-renamed"]
+  models = ["model-renamed"]
   endpoints = [
     "openai.chat", "openai.responses", "openai.completions", "openai.embeddings", "openai.images", "openai.audio",
     "anthropic.messages", "gemini.generate",
   ]
-  strategy  = "failover"
+  strategy = "failover"
   channel "a" {
     provider   = provider.a
     send_as    = { "model-renamed" = "deployment 1" }
@@ -112,6 +112,7 @@ route_group "renamed" {
 }
 
 ledger {
-  store = "sqlite"
-  path  = env("LEDGER")
+  store      = "sqlite"
+  path       = env("LEDGER")
+  durability = "sync" # so that a test finds a record at once
 }
