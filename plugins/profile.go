@@ -26,7 +26,7 @@ type profile struct {
 	locals       uint32
 	memoryBytes  int64 // the most that a configuration may allow
 	// bodySteps bounds what one function may do between two looks at the deadline, where
-	// each call of a function looks.
+	// each call of a function looks. With WASI that is to fill the largest memory once.
 	bodySteps uint64
 	features  api.CoreFeatures
 	// keptMemory and keptTotal bound the memory in bytes of one instance, and of all, that
@@ -54,7 +54,7 @@ var (
 	}
 	profileWASI = profile{
 		name: ProfileWASI, moduleBytes: 16 << 20, codeBytes: 8 << 20, functions: 50_000, types: 5_000, segments: 50_000,
-		tableEntries: 50_000, locals: 10_000, memoryBytes: MaxWASIMemoryBytes, bodySteps: 5 * maxStraightSteps,
+		tableEntries: 50_000, locals: 10_000, memoryBytes: MaxWASIMemoryBytes, bodySteps: 5 * maxStraightSteps / 2,
 		features: features | api.CoreFeatureBulkMemoryOperations, wasi: true,
 		// Beginning a Go program takes 6 ms, putting its memory back 0.1 ms: one is kept.
 		keptMemory: 8 << 20, keptTotal: 8 << 20,
