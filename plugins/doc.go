@@ -1,12 +1,13 @@
 // Package plugins runs failure classifiers: small WebAssembly modules that look at one
 // failed attempt and say what it was.
 //
-// A [Host] compiles a module once and instantiates it afresh for every classification,
-// so that nothing is remembered from one failure to the next and the same evidence gets
-// the same verdict. A module has no clock, no files, no network and no randomness; it
-// sees the failure only through the functions of the import module "fourgate", listed in
-// abi.go and explained in docs/plugins.md. The searching, the JSON and the durations are
-// on the host's side of that border: guests stay small and their loops short.
+// A [Host] compiles a module once. Every classification finds an instance in its first
+// state, newly made or put back byte for byte, so that nothing is remembered from one
+// failure to the next and the same evidence gets the same verdict. A module has no clock,
+// no files, no network and no randomness; it sees the failure only through the functions
+// of the import module "fourgate", listed in abi.go and explained in docs/plugins.md. The
+// searching, the JSON and the durations are on the host's side of that border: guests
+// stay small and their loops short.
 //
 // Whatever a module does, it can't hurt the proxy. What it could do wrong is checked
 // before it is compiled (imports, exports, sizes, and how long it may run between two
