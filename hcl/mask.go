@@ -9,7 +9,7 @@ import (
 )
 
 var (
-	// sensitiveWord finds words after which a credential may stand.
+	// sensitiveWord finds the words of a comment or a string.
 	sensitiveWord = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`)
 	// credential finds credentials that stand where none belongs: a vendor's key by
 	// its prefix, and the user and password of a URL.
@@ -18,35 +18,89 @@ var (
 
 // mask returns a copy of a source that may be shown. It has the same length and lines,
 // so that places stay true. It works on the text, not on what the parser made of it:
-// the source of a syntax error must not show a secret either. In doubt it hides more.
+// the source of a syntax error must not show a secret either. In doubt it hides more of
+// a line; what it hides beyond a line ends with the value, or the block of a key.
 func mask(src []byte) []byte {
-	hidden := make([]bool, len(src))
-	hide := func(from, to int) {
-		for from < to && bytes.IndexByte([]byte(" \t\"=:"), src[from]) >= 0 {
-			from++
-		}
-		for i := from; i < to; i++ {
-			hidden[i] = true
-		}
-	}
+	m := masking{src: src, hidden: make([]bool, len(src))}
 	for _, at := range credential.FindAllIndex(src, -1) {
-		hide(at[0], at[1])
+		m.hide(at[0], at[1])
 	}
-	for _, at := range sensitiveWord.FindAllIndex(src, -1) {
-		word := string(src[at[0]:at[1]])
-		switch {
-		case isSensitive(word):
-			hide(at[1], valueEnd(src, at[1]))
-		case word == "key" || word == "keys":
-			// The body of a key block: whatever it holds, even under another name.
-			if open := blockOpen(src, at[1]); open >= 0 {
-				hide(open+1, blockEnd(src, open))
-			} else if isAssigned(src, at[1]) {
-				hide(at[1], valueEnd(src, at[1]))
+	for i := 0; i < len(src); {
+		if end := commentEnd(src, i); end > i {
+			i = m.text(i, end, false)
+			continue
+		}
+		switch c := src[i]; {
+		case c == '"':
+			i = m.text(i, stringEnd(src, i), true)
+		case isWordByte(c):
+			end := wordEnd(src, i)
+			if i == 0 || src[i-1] != '.' { // a name behind a dot is a reference's
+				end = m.name(string(src[i:end]), end, false)
 			}
+			i = end
+		default:
+			i++
 		}
 	}
-	return cover(src, hidden)
+	return cover(src, m.hidden)
+}
+
+// masking is a source on its way to a masked one.
+type masking struct {
+	src    []byte
+	hidden []bool
+}
+
+func (m *masking) hide(from, to int) {
+	for from < to && bytes.IndexByte([]byte(" \t\"=:"), m.src[from]) >= 0 {
+		from++
+	}
+	if from < to && bytes.IndexByte([]byte("}])"), m.src[to-1]) >= 0 {
+		to-- // it may stand on a line of its own, where it shows how the file goes on
+	}
+	for i := from; i < to; i++ {
+		m.hidden[i] = true
+	}
+}
+
+// name judges a name that ends at end, hides what belongs to it, and returns where to go
+// on. A quoted one is a property in JSON or in an object.
+func (m *masking) name(word string, end int, quoted bool) int {
+	to := end
+	switch {
+	case isSensitive(word), (word == "key" || word == "keys") && isAssigned(m.src, end):
+		to = valueEnd(m.src, end, quoted)
+	case word == "key" || word == "keys":
+		// The body of a key block: whatever it holds, even under another name.
+		if open := blockOpen(m.src, end); open >= 0 {
+			to = bracketEnd(m.src, open)
+			end = open + 1
+		}
+	}
+	m.hide(end, to)
+	return max(end, to)
+}
+
+// text judges the words of a comment or a string, each with the rest of its line: it may
+// be a setting that was commented out, or one whose quotes are wrong. It returns where to
+// go on.
+func (m *masking) text(from, to int, quoted bool) int {
+	hiddenTo := from
+	for _, at := range sensitiveWord.FindAllIndex(m.src[from:to], -1) {
+		word, end := string(m.src[from+at[0]:from+at[1]]), from+at[1]
+		whole := quoted && at[0] == 1 && end == to-1 && m.src[end] == '"'
+		switch {
+		case end < hiddenTo:
+		case whole && isAssigned(m.src, end):
+			return max(to, m.name(word, end, true))
+		case !isSensitive(word):
+		case !quoted, isAssigned(m.src, end), whole && from > 0 && m.src[from-1] == '(': // env("NAME", "default")
+			hiddenTo = lineEnd(m.src, end)
+			m.hide(end, hiddenTo)
+		}
+	}
+	return to
 }
 
 // isSensitive says whether a word names a credential, or was meant to.
@@ -70,23 +124,6 @@ func isSensitive(word string) bool {
 	return false
 }
 
-// valueEnd returns where the value that follows from i ends: with the line, or with the
-// file if the line leaves something open.
-func valueEnd(src []byte, i int) int {
-	for {
-		end := lineEnd(src, i)
-		rest := bytes.Trim(src[i:end], " \t\r\"=:")
-		if len(rest) == 0 && end < len(src) {
-			i = end + 1 // the value is on the next line
-			continue
-		}
-		if bytes.Contains(rest, []byte("<<")) || unclosed(rest) {
-			return len(src)
-		}
-		return end
-	}
-}
-
 func lineEnd(src []byte, i int) int {
 	if n := bytes.IndexByte(src[i:], '\n'); n >= 0 {
 		return i + n
@@ -94,53 +131,24 @@ func lineEnd(src []byte, i int) int {
 	return len(src)
 }
 
-func unclosed(text []byte) bool {
-	level := 0
-	for _, c := range text {
-		switch c {
-		case '{', '[', '(':
-			level++
-		case '}', ']', ')':
-			level--
-		}
-	}
-	return level > 0
-}
-
 // isAssigned says whether an equals sign or a colon follows a word that ends at i.
 func isAssigned(src []byte, i int) bool {
-	rest := bytes.TrimLeft(src[i:lineEnd(src, i)], " \t\"")
-	return len(rest) > 0 && (rest[0] == '=' || rest[0] == ':')
+	i = skip(src, i, " \t\r\n\"")
+	return i < len(src) && (src[i] == '=' || src[i] == ':')
 }
 
+// maxHeader bounds, in bytes, how far behind the word key its block may open.
+const maxHeader = 1024
+
 // blockOpen returns the index of the brace that opens the block whose type ends at i,
-// or -1 if no block follows on the line. JSON writes a colon before the brace.
+// or -1 if no block follows on the line.
 func blockOpen(src []byte, i int) int {
-	end := lineEnd(src, i)
-	open := bytes.IndexByte(src[i:end], '{')
+	rest := src[i:min(len(src), i+maxHeader)]
+	open := bytes.IndexByte(rest[:lineEnd(rest, 0)], '{')
 	if open < 0 {
 		return -1
 	}
 	return i + open
-}
-
-// blockEnd returns the index of the brace that closes the one at open, or the end of
-// the source.
-func blockEnd(src []byte, open int) int {
-	level := 0
-	for i := open; i < len(src); i++ {
-		switch src[i] {
-		case '"':
-			i = stringEnd(src, i) - 1
-		case '{':
-			level++
-		case '}':
-			if level--; level == 0 {
-				return i
-			}
-		}
-	}
-	return len(src)
 }
 
 // cover replaces each line, from its first hidden byte on, by three stars and blanks.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // however returns every way in which Load shows a configuration's diagnostics.
@@ -125,8 +127,83 @@ func TestMaskHidesLength(t *testing.T) {
 // What isn't near a secret stays readable.
 func TestMaskLeavesTheRest(t *testing.T) {
 	t.Parallel()
-	src := "server {\n  listen = \"127.0.0.1:1\"\n}\nroute_group \"g\" {\n  serves = \"x\"\n  auth = \"bearer\"\n}\n"
-	if got := string(mask([]byte(src))); got != src {
-		t.Errorf("got:\n%s", got)
+	for _, src := range []string{
+		"server {\n  listen = \"127.0.0.1:1\"\n}\nroute_group \"g\" {\n  serves = \"x\"\n  auth = \"bearer\"\n}\n",
+		"provider \"token-service\" {\n  auth = \"none\"\n}\n",
+		"provider \"secret\" {\n  auth = \"none\"\n}\n",
+		"route_group \"keys\" {\n  models = [\"token-1\"]\n}\n",
+		"  channel \"a\" { provider = provider.secret_team }\n  channel \"b\" { provider = provider.key }\n",
+	} {
+		if got := string(mask([]byte(src))); got != src {
+			t.Errorf("got:\n%s", got)
+		}
+	}
+}
+
+// A value that may be a secret is hidden to its end, however it is written, and the lines
+// behind it are shown.
+func TestMaskEndsWithTheValue(t *testing.T) {
+	t.Parallel()
+	const rest = "route_group \"g\" {\n  channel \"a\" { provider = provider.a }\n  budget {\n    deadline = \"4m\"\n  }\n}\n"
+	shown := func(src, want string) {
+		t.Helper()
+		lines := strings.Split(string(mask([]byte(src+rest))), "\n")
+		for i, line := range lines {
+			lines[i] = strings.TrimRight(line, " ")
+		}
+		if diff := cmp.Diff(want+rest, strings.Join(lines, "\n")); diff != "" {
+			t.Errorf("%s\n(-want +got):\n%s", src, diff)
+		}
+	}
+	// Good syntax.
+	shown("server {\n  admin_token = \"hunter2{\"\n  rpm = 1\n}\n", "server {\n  admin_token = \"***\n  rpm = 1\n}\n")
+	shown("server {\n  admin_token = env(\"A\",\n    \"hunter2\",\n  )\n  rpm = 1\n}\n",
+		"server {\n  admin_token = ***\n    ***\n  )\n  rpm = 1\n}\n")
+	shown("server {\n  admin_token = <<EOT\nhunter2 (\nEOT\n  rpm = 1\n}\n", "server {\n  admin_token = ***\n***\n***\n  rpm = 1\n}\n")
+	shown("# The secret (which see) is a token (\n", "# The secret ***\n")
+	shown("provider \"a\" {\n  key \"m\" {\n    secret = \"hunter2\"\n  }\n  key \"n\" { secret = env(\"X\") }\n  auth = 1\n}\n",
+		"provider \"a\" {\n  key \"m\" {\n    ***\n  }\n  key \"n\" { ***\n  auth = 1\n}\n")
+	shown("provider \"a\" {\n  key = {\n    value = \"hunter2\"\n  }\n  auth = 1\n}\n",
+		"provider \"a\" {\n  key = *\n    ***\n  }\n  auth = 1\n}\n")
+	shown("server {\n  listen = env(\"THE_TOKEN\", \"hunter2\")\n  rpm = 1\n}\n", "server {\n  listen = env(\"THE_TOKEN\"***\n  rpm = 1\n}\n")
+	// Bad syntax: what was never closed ends with what is around it, or with the next block.
+	shown("provider \"a\" {\n  key \"m\" { secret = env(\"hunter2\" }\n  auth = 1\n}\n", "provider \"a\" {\n  key \"m\" { ***\n  auth = 1\n}\n")
+	shown("server {\n  admin_token = [\"hunter2\"\n  rpm = 1\n}\n", "server {\n  admin_token = ***\n  ***\n}\n")
+	shown("provider \"a\" {\n  key \"m\" {\n    secret = \"hunter2\"\n", "provider \"a\" {\n  key \"m\" {\n    ***\n")
+	shown("server {\n  admin_token =\n", "server {\n  admin_token =\n")
+	shown("server {\n  admin_token = \"a\" +\n    \"hunter2\"\n  rpm = 1\n}\n", "server {\n  admin_token = \"***\n    ***\n  rpm = 1\n}\n")
+	shown("server {\n  admin_token\n    \"hunter2\"\n  rpm = 1\n}\n", "server {\n  admin_token\n    ***\n  rpm = 1\n}\n")
+}
+
+// In JSON a secret's property is hidden, and its neighbours aren't.
+func TestMaskOfJSON(t *testing.T) {
+	t.Parallel()
+	src := "{\n\"server\": {\n  \"admin_token\": \"hunter2\",\n  \"listen\": \"x\"\n},\n\"provider\": {\"a\": {\n  \"key\":\n  {\"m\": \"hunter2\"},\n  \"auth\": \"none\"\n}}\n}\n"
+	want := "{\n\"server\": {\n  \"admin_token\": \"***\n  \"listen\": \"x\"\n},\n\"provider\": {\"a\": {\n  \"key\":\n  ***\n  \"auth\": \"none\"\n}}\n}\n"
+	var got []string
+	for _, line := range strings.Split(string(mask([]byte(src))), "\n") {
+		got = append(got, strings.TrimRight(line, " "))
+	}
+	if diff := cmp.Diff(want, strings.Join(got, "\n")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// The language's own words, but for those of credentials, aren't taken for misspelt ones.
+func TestSensitiveWords(t *testing.T) {
+	t.Parallel()
+	var got []string
+	for _, s := range []shape{
+		rootShape, serverShape, serverTLSShape, classifierShape, shadowShape, providerShape, keyShape, providerTLSShape, timeoutsShape,
+		groupShape, channelShape, costShape, budgetShape, backoffShape, breakerShape, callerShape, policyShape, retryBudgetShape, ledgerShape,
+	} {
+		for _, name := range s.names() {
+			if isSensitive(name) {
+				got = append(got, name)
+			}
+		}
+	}
+	if diff := cmp.Diff([]string{"admin_token", "secret", "key_sha256"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
