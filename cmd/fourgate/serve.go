@@ -157,9 +157,18 @@ func serverOf(c *hcl.Config) hcl.Server {
 func filesOf(c *hcl.Config) []string {
 	files := append(slices.Clone(c.Files), c.Policy.Paths...)
 	for _, m := range c.Classifiers {
-		if !strings.HasPrefix(m.Module, plugins.BuiltinPrefix) && !strings.Contains(m.Module, "://") {
+		if isFile(m.Module) {
 			files = append(files, m.Module)
+		}
+		if m.Shadow != nil && isFile(m.Shadow.Module) {
+			files = append(files, m.Shadow.Module)
 		}
 	}
 	return files
+}
+
+// isFile says whether a module is a file, which may change, and neither part of the program
+// nor an artifact.
+func isFile(module string) bool {
+	return !strings.HasPrefix(module, plugins.BuiltinPrefix) && !strings.Contains(module, "://")
 }
