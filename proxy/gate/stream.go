@@ -112,7 +112,7 @@ func (s *Stream) Feed(chunk []byte) Verdict {
 		return s.feedForeign(from)
 	}
 	s.scan.Feed(s.held[from:])
-	for s.verdict != Discard {
+	for s.verdict != Discard && !s.errored { // nothing counts behind an error
 		raw, ok := s.scan.NextRaw()
 		if !ok {
 			if s.scan.Err() == nil {
