@@ -2,19 +2,25 @@ package plugins
 
 import (
 	"sync"
+	"weak"
 
 	"github.com/tetratelabs/wazero/experimental"
 )
 
 // memories hands out the linear memories of instances. What was used is zeroed and used
 // again: most guests need one page, and 64 KiB of garbage for each classification would be
-// most of its cost. Larger memories are used again, too, so that a guest that wants all
-// it can get doesn't fill the heap with one after the other. The garbage collector
-// empties the pools of what nobody asks for any more.
+// most of its cost. The last larger memory is used again, too, so that a guest that wants
+// all it can get doesn't fill the heap with one after the other; it is held weakly, so the
+// next garbage collection frees it.
 type memories struct {
 	pages sync.Pool // of *linearMemory with a capacity of one page
-	large sync.Pool // of *[]byte
+
+	mu    sync.Mutex
+	large weak.Pointer[largeMemory]
 }
+
+// largeMemory is an empty slice of zeros with a capacity of more than a page.
+type largeMemory struct{ data []byte }
 
 // Allocate implements [experimental.MemoryAllocator].
 func (p *memories) Allocate(_, most uint64) experimental.LinearMemory {
@@ -28,8 +34,12 @@ func (p *memories) Allocate(_, most uint64) experimental.LinearMemory {
 
 // room returns an empty slice of zeros with a capacity of at least size.
 func (p *memories) room(size, most uint64) []byte {
-	if large, ok := p.large.Get().(*[]byte); ok && uint64(cap(*large)) >= size {
-		return *large
+	p.mu.Lock()
+	last := p.large.Value()
+	p.large = weak.Pointer[largeMemory]{}
+	p.mu.Unlock()
+	if last != nil && uint64(cap(last.data)) >= size {
+		return last.data
 	}
 	return make([]byte, 0, most)
 }
@@ -42,7 +52,9 @@ func (p *memories) back(data []byte) {
 		p.pages.Put(&linearMemory{owner: p, data: data})
 		return
 	}
-	p.large.Put(&data)
+	p.mu.Lock()
+	p.large = weak.Make(&largeMemory{data})
+	p.mu.Unlock()
 }
 
 // linearMemory is one instance's memory. All of its capacity beyond its length is zero.
