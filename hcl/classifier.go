@@ -85,7 +85,9 @@ func (s *section) module() string {
 		}
 		if rest, ok := strings.CutPrefix(module, layoutPrefix); ok {
 			dir, digest, _ := strings.Cut(rest, "@")
-			return layoutPrefix + s.resolve(dir) + "@" + digest
+			dir = s.resolve(dir)
+			s.checkModule(dir, true)
+			return layoutPrefix + dir + "@" + digest
 		}
 	default:
 		if !s.has("sha256") {
@@ -93,9 +95,26 @@ func (s *section) module() string {
 				"A module decides what is retried, so it must be the one that was tested. "+
 					"Add its digest, which sha256sum prints: sha256 = \"…\".")
 		}
-		return s.resolve(module)
+		module = s.resolve(module)
+		s.checkModule(module, false)
 	}
 	return module
+}
+
+// checkModule checks that a module's file, or the directory of its layout, can be read.
+func (s *section) checkModule(path string, wantDir bool) {
+	isDir, err := s.env.reach(path)
+	switch {
+	case err != nil:
+		s.failAt("module", s.placeOfAttr("module"), "Module cannot be read",
+			"%s cannot be read: %v. Correct the path, or let the user that runs Fourgate read it.", bounded(path), reason(err))
+	case isDir && !wantDir:
+		s.failAt("module", s.placeOfAttr("module"), "Module cannot be read",
+			"%s is a directory. Name the .wasm file in it, or write \"oci-layout://DIRECTORY@sha256:…\".", bounded(path))
+	case wantDir && !isDir:
+		s.failAt("module", s.placeOfAttr("module"), "Module cannot be read",
+			"%s is a file. A layout is a directory; name it, or write the path of a .wasm file alone.", bounded(path))
+	}
 }
 
 // classifierTimeout is the default for a module.

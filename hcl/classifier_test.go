@@ -10,8 +10,7 @@ import (
 
 func TestProfileGivesTime(t *testing.T) {
 	t.Parallel()
-	vars := map[string]string{"OPENAI_API_KEY": theSecret}
-	cfg := load(t, "testdata/valid/module_in_go.hcl", Environment{LookupEnv: func(name string) (string, bool) { text, ok := vars[name]; return text, ok }})
+	cfg := load(t, "testdata/valid/module_in_go.hcl", testEnvironment())
 	want := []Classifier{{
 		Name: "x", Module: filepath.Join("testdata", "valid", "x.wasm"), Profile: "wasi",
 		SHA256:  "0000000000000000000000000000000000000000000000000000000000000001",
@@ -24,8 +23,7 @@ func TestProfileGivesTime(t *testing.T) {
 
 func TestArtifactsAndShadow(t *testing.T) {
 	t.Parallel()
-	vars := map[string]string{"OPENAI_API_KEY": theSecret}
-	cfg := load(t, "testdata/valid/artifacts_and_shadow.hcl", Environment{LookupEnv: func(name string) (string, bool) { text, ok := vars[name]; return text, ok }})
+	cfg := load(t, "testdata/valid/artifacts_and_shadow.hcl", testEnvironment())
 	const zeros = "000000000000000000000000000000000000000000000000000000000000000"
 	want := []Classifier{{
 		Name: "from_registry", Module: "oci://registry.example.com/team/x@sha256:" + zeros + "1",

@@ -65,6 +65,19 @@ type Policy struct {
 	Params map[string]any
 }
 
+// Named is what a configuration names outside of itself. It is there also if the
+// configuration has errors: so much of it as can be checked in spite of them, so that
+// whoever mends it sees those of its policy and its modules in the same run.
+type Named struct {
+	// Policy is nil if nothing was read that says which.
+	Policy *Policy
+	// PolicyIsPartial says that an error has left something out of Policy, whose absence
+	// may be the reason if another thing seems to be missing in it.
+	PolicyIsPartial bool
+	// Classifiers are those without an error.
+	Classifiers []Classifier
+}
+
 // Ledger says where the records of requests go.
 type Ledger struct {
 	Store      string // "sqlite" or "none"
@@ -82,9 +95,7 @@ type Environment struct {
 }
 
 // Process returns the environment of the running process.
-func Process() Environment {
-	return Environment{LookupEnv: os.LookupEnv, ReadFile: os.ReadFile, ReadDir: os.ReadDir}
-}
+func Process() Environment { return Environment{LookupEnv: os.LookupEnv} }
 
 func (e Environment) lookup(name string) (string, bool) {
 	if e.LookupEnv == nil {
@@ -98,6 +109,32 @@ func (e Environment) readFile(path string) ([]byte, error) {
 		return os.ReadFile(path)
 	}
 	return e.ReadFile(path)
+}
+
+// reach returns why nothing at path can be read, nil for a directory or a file that can
+// be. It keeps nothing of what is there.
+func (e Environment) reach(path string) (isDir bool, err error) {
+	_, notListed := e.readDir(path)
+	if notListed == nil {
+		return true, nil
+	}
+	if e.ReadFile != nil {
+		_, err := e.ReadFile(path)
+		return false, err
+	}
+	switch info, err := os.Stat(path); {
+	case err != nil:
+		return false, err
+	case info.IsDir():
+		return true, notListed
+	case !info.Mode().IsRegular():
+		return false, nil // to open a pipe would wait for who writes to it
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	return false, f.Close()
 }
 
 func (e Environment) readDir(path string) ([]fs.DirEntry, error) {

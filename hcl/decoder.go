@@ -69,6 +69,17 @@ func (d *decoder) isFaulty(path []string) bool {
 	return false
 }
 
+// hasFault says whether the path, or anything below it, has an error.
+func (d *decoder) hasFault(path []string) bool {
+	key := pathKey(path)
+	for faulty := range d.faulty {
+		if faulty == key || strings.HasPrefix(faulty, key+"\x00") {
+			return true
+		}
+	}
+	return false
+}
+
 // placeOf returns the place of a path, or of the nearest thing around it.
 func (d *decoder) placeOf(path []string) (hcl2.Range, bool) {
 	for n := len(path); n > 0; n-- {

@@ -16,6 +16,12 @@ import (
 // *.hcl.json files. It reports everything that is wrong at once; the configuration is
 // nil if any of it is an error. Load keeps nothing of env.
 func Load(path string, env Environment) (*Config, Diagnostics) {
+	cfg, _, diags := LoadNamed(path, env)
+	return cfg, diags
+}
+
+// LoadNamed is [Load] for whoever loads what the configuration names, too.
+func LoadNamed(path string, env Environment) (*Config, Named, Diagnostics) {
 	base, files, diags := find(path, env)
 	d := newDecoder(env, base)
 	d.diags = diags
@@ -38,9 +44,23 @@ func Load(path string, env Environment) (*Config, Diagnostics) {
 	d.illustrate()
 	d.diags.sort()
 	if d.diags.HasErrors() {
-		return nil, d.diags
+		return nil, d.named(), d.diags
 	}
-	return d.cfg, d.diags
+	return d.cfg, d.named(), d.diags
+}
+
+// named returns what can be checked of what the configuration names.
+func (d *decoder) named() Named {
+	n := Named{PolicyIsPartial: d.hasFault([]string{"policy"})}
+	if _, written := d.ranges[pathKey([]string{"policy"})]; written || !d.diags.HasErrors() {
+		n.Policy = &d.cfg.Policy
+	}
+	for _, c := range d.cfg.Classifiers {
+		if !d.hasFault([]string{"classifier", c.Name}) {
+			n.Classifiers = append(n.Classifiers, c)
+		}
+	}
+	return n
 }
 
 // find returns the directory that relative paths start from, and the files to read.

@@ -18,9 +18,16 @@ func (d *decoder) policy(s *section) {
 	if !queryForm.MatchString(p.Query) {
 		s.failAt("query", s.placeOfAttr("query"), "Not a policy query",
 			"The query names a rule, such as %q.", defaultPolicyQuery)
+		p.Query = defaultPolicyQuery
 	}
-	for _, path := range texts(s.list("paths")) {
-		p.Paths = append(p.Paths, d.resolve(path))
+	for _, path := range s.list("paths") {
+		resolved := d.resolve(path.text)
+		if _, err := d.env.reach(resolved); err != nil {
+			s.fail(join(s.path, "paths", path.text), path.at, "Policy path cannot be read",
+				"%s cannot be read: %v. Correct the path, or leave paths out for the default policy.", bounded(resolved), reason(err))
+			continue
+		}
+		p.Paths = append(p.Paths, resolved)
 	}
 	for name, pair := range s.pairs("params") {
 		path := join(s.path, "params", name)

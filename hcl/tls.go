@@ -97,13 +97,18 @@ func (s *section) file(name, what string) ([]byte, bool) {
 	}
 	content, err := s.env.readFile(s.resolve(path))
 	if err != nil {
-		var why *fs.PathError
-		if errors.As(err, &why) {
-			err = why.Err // the path is named once
-		}
 		s.failAt(name, s.placeOfAttr(name), "File cannot be read",
-			"%s cannot be read: %v. Create it, and let the user that runs Fourgate read it.", bounded(path), err)
+			"%s cannot be read: %v. Create it, and let the user that runs Fourgate read it.", bounded(path), reason(err))
 		return nil, false
 	}
 	return content, true
+}
+
+// reason returns an error of the file system without the path, which is named once.
+func reason(err error) error {
+	var why *fs.PathError
+	if errors.As(err, &why) {
+		return why.Err
+	}
+	return err
 }

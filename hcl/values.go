@@ -208,14 +208,6 @@ func (s *section) list(name string) []item {
 	return items
 }
 
-func texts(items []item) []string {
-	var list []string
-	for _, i := range items {
-		list = append(list, i.text)
-	}
-	return list
-}
-
 // dictionary reads a map of strings.
 func (s *section) dictionary(name string) map[string]string {
 	pairs := s.pairs(name)

@@ -8,12 +8,16 @@ import (
 	hcl2 "github.com/hashicorp/hcl/v2"
 )
 
+// noSource is what the HCL library draws behind a place whose source it doesn't have.
+const noSource = ":\n  (source code not available)\n"
+
 // WriteDiagnostics draws diagnostics for a person: severity and summary, the place with
-// its source line, then the detail wrapped at width columns (0 doesn't wrap). Whatever
-// stands where a secret belongs is drawn as three stars.
+// its source line, if there is one, then the detail wrapped at width columns (0 doesn't
+// wrap). Whatever stands where a secret belongs is drawn as three stars.
 func WriteDiagnostics(w io.Writer, diags Diagnostics, color bool, width int) error {
 	var out bytes.Buffer
 	for _, d := range diags {
+		var one bytes.Buffer
 		files := map[string]*hcl2.File{}
 		if d.source != nil {
 			files[d.File] = d.source
@@ -31,13 +35,18 @@ func WriteDiagnostics(w io.Writer, diags Diagnostics, color bool, width int) err
 		default:
 			detail = "On " + d.File + ": " + detail
 		}
-		writer := hcl2.NewDiagnosticTextWriter(&out, files, uint(max(width, 0)), color)
+		writer := hcl2.NewDiagnosticTextWriter(&one, files, uint(max(width, 0)), color)
 		err := writer.WriteDiagnostic(&hcl2.Diagnostic{
 			Severity: severity, Summary: d.Summary, Detail: detail, Subject: subject,
 		})
 		if err != nil {
 			return fmt.Errorf("cannot write diagnostics: %w", err)
 		}
+		drawn := one.Bytes()
+		if d.source == nil { // the place says enough without the library's regret
+			drawn = bytes.Replace(drawn, []byte(noSource), []byte(":\n"), 1)
+		}
+		out.Write(drawn)
 	}
 	// A masked line is padded so that columns stay true; the padding ends here.
 	lines := bytes.Split(out.Bytes(), []byte("\n"))

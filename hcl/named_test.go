@@ -1,0 +1,119 @@
+package hcl
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const digest = "0000000000000000000000000000000000000000000000000000000000000001"
+
+// What isn't there is reported in the run that reports everything else, each with its
+// place, and what is there can be checked in spite of it.
+func TestNamedInSpiteOfErrors(t *testing.T) {
+	t.Parallel()
+	cfg, named, diags := LoadNamed("x.hcl", inMemory(map[string]string{
+		"here.rego": "package fourgate", "here.wasm": "",
+		"x.hcl": fmt.Sprintf(`server {
+  listn = "127.0.0.1:1"
+}
+classifier "good" {
+  module = "here.wasm"
+  sha256 = %[1]q
+}
+classifier "gone" {
+  module = "gone.wasm"
+  sha256 = %[1]q
+}
+classifier "candidate_gone" {
+  module = "builtin:openai"
+  shadow {
+    module = "gone.wasm"
+    sha256 = %[1]q
+  }
+}
+classifier "misspelt" {
+  module = "builtin:openai"
+  memori = "1MiB"
+}
+classifier "layout_gone" {
+  module = "oci-layout://gone@sha256:%[1]s"
+}
+policy {
+  query = "data.house.decision"
+  paths = [
+    "here.rego",
+    "gone.rego",
+  ]
+}
+`, digest)}))
+	if cfg != nil {
+		t.Error("a configuration in spite of errors")
+	}
+	want := []string{
+		"2 error: Unknown argument",
+		"9 error: Module cannot be read",
+		"15 error: Module cannot be read",
+		"21 error: Unknown argument",
+		"24 error: Module cannot be read",
+		"30 error: Policy path cannot be read",
+	}
+	var got []string
+	for _, line := range found(diags) {
+		if line != "1 error: No route group" {
+			got = append(got, line)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s\n%s", diff, picture(t, diags))
+	}
+	if named.Policy == nil || !named.PolicyIsPartial {
+		t.Fatalf("%+v", named)
+	}
+	if diff := cmp.Diff([]string{"here.rego"}, named.Policy.Paths); diff != "" {
+		t.Error(diff)
+	}
+	var classifiers []string
+	for _, c := range named.Classifiers {
+		classifiers = append(classifiers, c.Name)
+	}
+	if diff := cmp.Diff([]string{"good"}, classifiers); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A good configuration names all of it, and one that was never read nothing.
+func TestNamed(t *testing.T) {
+	t.Parallel()
+	cfg, named, _ := LoadNamed("testdata/valid/full.hcl", testEnvironment())
+	if diff := cmp.Diff(Named{Policy: &cfg.Policy, Classifiers: cfg.Classifiers}, named); diff != "" {
+		t.Error(diff)
+	}
+	if _, named, _ := LoadNamed("gone.hcl", testEnvironment()); named.Policy != nil || named.Classifiers != nil {
+		t.Errorf("%+v", named)
+	}
+}
+
+// On the file system a directory is no module, and a missing path is missing.
+func TestReach(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for path, want := range map[string]bool{dir: true, "named_test.go": false} {
+		if isDir, err := (Environment{}).reach(path); err != nil || isDir != want {
+			t.Errorf("%s: %t, %v", path, isDir, err)
+		}
+	}
+	if _, err := (Environment{}).reach(dir + "/gone"); err == nil {
+		t.Error("a missing file can be read")
+	}
+	_, diags := Load("x.hcl", Environment{
+		ReadDir: testEnvironment().ReadDir,
+		ReadFile: func(string) ([]byte, error) {
+			return []byte("classifier \"x\" {\n  module = \"testdata\"\n  sha256 = \"" + digest + "\"\n}\n"), nil
+		},
+	})
+	if got := found(diags); len(got) == 0 || got[len(got)-1] != "2 error: Module cannot be read" {
+		t.Errorf("a directory is a module: %v", got)
+	}
+}
