@@ -10,7 +10,6 @@ import (
 
 	"github.com/fourgate-dev/fourgate/engine"
 	"github.com/fourgate-dev/fourgate/proxy/gate"
-	"github.com/fourgate-dev/fourgate/proxy/judge"
 	"github.com/fourgate-dev/fourgate/proxy/upstream"
 )
 
@@ -64,7 +63,7 @@ func (x *exchange) address(in *engine.Send, p *provider) {
 	h := append(x.upreq.Header[:0], x.head.forward...)
 	for i := range h {
 		// A charset could make an upstream read another model than was judged.
-		if h[i].Name == "Content-Type" && !judge.IsForm(h[i].Value) {
+		if h[i].Name == "Content-Type" && !x.body.BareModel {
 			h[i].Value = "application/json"
 		}
 	}

@@ -96,7 +96,8 @@ func (r *route) generate(rest, query string) {
 	if err != nil || colon < 1 || !saneModel(rest[:colon]) {
 		return
 	}
-	switch r.operation = rest[colon+1:]; r.operation {
+	operation := rest[colon+1:]
+	switch operation {
 	case "generateContent":
 	case "streamGenerateContent":
 		r.stream = true
@@ -105,7 +106,7 @@ func (r *route) generate(rest, query string) {
 		return
 	}
 	r.place, r.endpoint = placeEndpoint, engine.GeminiGenerate
-	r.path, r.model = geminiModelsPath+"/", rest[:colon]
+	r.path, r.model, r.operation = geminiModelsPath+"/", rest[:colon], operation
 }
 
 // saneModel says whether a model's name may stand in a path, a header and a record.
