@@ -4,12 +4,17 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // TestReloadOfModules swaps the classifier's module again and again while callers send
@@ -77,7 +82,38 @@ func TestReloadOfModules(t *testing.T) {
 	if answered.Load() == 0 {
 		t.Error("no request was answered meanwhile")
 	}
+	_, admin, _ := strings.Cut(r.proxy.stdout.await(t, "metrics and health on "), "metrics and health on ")
+	admin, _, _ = strings.Cut(admin, "\n")
+	// The replaced version goes with a garbage collection; the other and the default one stay.
+	for limit, held := time.Now().Add(waitLimit), 3; held > 2; {
+		runtime.GC()
+		held = heldModules(t, strings.TrimSpace(admin))
+		if time.Now().After(limit) {
+			t.Fatalf("%d modules are held", held)
+		}
+	}
 	if log := r.proxy.stderr.String(); strings.Contains(log, "reload refused") || strings.Contains(log, "set aside") {
 		t.Error(log)
 	}
+}
+
+// heldModules reads from the metrics how many modules the proxy holds.
+func heldModules(t *testing.T, admin string) int {
+	t.Helper()
+	resp, err := http.Get(admin + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, count, _ := strings.Cut(string(text), "\nfourgate_classifier_modules ")
+	count, _, _ = strings.Cut(count, "\n")
+	n, err := strconv.Atoi(count)
+	if err != nil {
+		t.Fatalf("the modules are not counted: %v", err)
+	}
+	return n
 }
