@@ -76,6 +76,15 @@ type Named struct {
 	PolicyIsPartial bool
 	// Classifiers are those without an error.
 	Classifiers []Classifier
+
+	modules map[string]Diagnostic // by classifier: an error at its module, without words
+}
+
+// ModuleError returns an error with the place where the module of a classifier is named.
+func (n Named) ModuleError(classifier, summary, detail string) Diagnostic {
+	diag := n.modules[classifier]
+	diag.Summary, diag.Detail = summary, detail
+	return diag
 }
 
 // Ledger says where the records of requests go.

@@ -18,8 +18,9 @@ type decoder struct {
 	eval *hcl2.EvalContext
 	cfg  *Config
 
-	source map[string][]byte // by file name, of the files that may be shown
-	nav    map[string]any    // the HCL library's way to name the block of a place, by file name
+	source map[string][]byte     // by file name, of the files that may be shown
+	shown  map[string]*hcl2.File // the same masked, once one is needed
+	nav    map[string]any        // the HCL library's way to name the block of a place, by file name
 
 	diags  Diagnostics
 	ranges map[string]hcl2.Range // the place of each block and attribute, by pathKey
@@ -33,7 +34,7 @@ type decoder struct {
 func newDecoder(env Environment, base string) *decoder {
 	return &decoder{
 		env: env, base: base, eval: evalContext(env), cfg: &Config{},
-		source: map[string][]byte{}, nav: map[string]any{},
+		source: map[string][]byte{}, shown: map[string]*hcl2.File{}, nav: map[string]any{},
 		ranges: map[string]hcl2.Range{}, faulty: map[string]bool{},
 	}
 }

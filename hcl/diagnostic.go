@@ -75,7 +75,9 @@ func (ds Diagnostics) Count() (errors, warnings int) {
 	return errors, warnings
 }
 
-func (ds Diagnostics) sort() {
+// Sort brings diagnostics into the order in which a person mends them: by file, line and
+// column.
+func (ds Diagnostics) Sort() {
 	slices.SortStableFunc(ds, func(a, b Diagnostic) int {
 		return cmp.Or(
 			strings.Compare(a.File, b.File),

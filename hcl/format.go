@@ -31,7 +31,7 @@ func Format(src []byte, filename string) ([]byte, Diagnostics) {
 			d.source = shown
 			out = append(out, d)
 		}
-		out.sort()
+		out.Sort()
 		return nil, out
 	}
 	return hclwrite.Format(src), nil

@@ -41,8 +41,8 @@ func LoadNamed(path string, env Environment) (*Config, Named, Diagnostics) {
 	if len(parsed) > 0 {
 		d.decode(parsed)
 	}
-	d.illustrate()
-	d.diags.sort()
+	d.illustrate(d.diags)
+	d.diags.Sort()
 	if d.diags.HasErrors() {
 		return nil, d.named(), d.diags
 	}
@@ -51,13 +51,18 @@ func LoadNamed(path string, env Environment) (*Config, Named, Diagnostics) {
 
 // named returns what can be checked of what the configuration names.
 func (d *decoder) named() Named {
-	n := Named{PolicyIsPartial: d.hasFault([]string{"policy"})}
+	n := Named{PolicyIsPartial: d.hasFault([]string{"policy"}), modules: map[string]Diagnostic{}}
 	if _, written := d.ranges[pathKey([]string{"policy"})]; written || !d.diags.HasErrors() {
 		n.Policy = &d.cfg.Policy
 	}
 	for _, c := range d.cfg.Classifiers {
 		if !d.hasFault([]string{"classifier", c.Name}) {
 			n.Classifiers = append(n.Classifiers, c)
+			if at, written := d.placeOf([]string{"classifier", c.Name, "module"}); written {
+				places := Diagnostics{diagnosticAt(Error, at, "", "")}
+				d.illustrate(places)
+				n.modules[c.Name] = places[0]
+			}
 		}
 	}
 	return n
@@ -123,17 +128,16 @@ func (d *decoder) parse(src []byte, filename string) *hcl2.File {
 }
 
 // illustrate gives each diagnostic the source of its file, with the secrets masked.
-func (d *decoder) illustrate() {
-	shown := map[string]*hcl2.File{}
-	for i := range d.diags {
-		name := d.diags[i].File
+func (d *decoder) illustrate(diags Diagnostics) {
+	for i := range diags {
+		name := diags[i].File
 		src, read := d.source[name]
 		if !read {
 			continue
 		}
-		if shown[name] == nil {
-			shown[name] = &hcl2.File{Bytes: mask(src), Nav: d.nav[name]}
+		if d.shown[name] == nil {
+			d.shown[name] = &hcl2.File{Bytes: mask(src), Nav: d.nav[name]}
 		}
-		d.diags[i].source = shown[name]
+		diags[i].source = d.shown[name]
 	}
 }

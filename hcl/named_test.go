@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 const digest = "0000000000000000000000000000000000000000000000000000000000000001"
@@ -81,13 +82,17 @@ policy {
 	if diff := cmp.Diff([]string{"good"}, classifiers); diff != "" {
 		t.Error(diff)
 	}
+	const drawn = "Error: Wrong\n\n  on x.hcl line 5, in classifier \"good\":\n   5:   module = \"here.wasm\"\n\nSo it is.\n\n"
+	if diff := cmp.Diff(drawn, picture(t, Diagnostics{named.ModuleError("good", "Wrong", "So it is.")})); diff != "" {
+		t.Error(diff)
+	}
 }
 
 // A good configuration names all of it, and one that was never read nothing.
 func TestNamed(t *testing.T) {
 	t.Parallel()
 	cfg, named, _ := LoadNamed("testdata/valid/full.hcl", testEnvironment())
-	if diff := cmp.Diff(Named{Policy: &cfg.Policy, Classifiers: cfg.Classifiers}, named); diff != "" {
+	if diff := cmp.Diff(Named{Policy: &cfg.Policy, Classifiers: cfg.Classifiers}, named, cmpopts.IgnoreUnexported(Named{})); diff != "" {
 		t.Error(diff)
 	}
 	if _, named, _ := LoadNamed("gone.hcl", testEnvironment()); named.Policy != nil || named.Classifiers != nil {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/term"
 
@@ -25,47 +26,70 @@ type loaded struct {
 }
 
 // load reads a configuration, compiles its policy and its classifiers, and returns every
-// problem of all of them. The result is nil if one of them is an error.
+// problem of all of them in one run. The result is nil if one of them is an error.
 func load(ctx context.Context, path string, e *env, host *plugins.Host) (*loaded, hcl.Diagnostics) {
-	config, diags := hcl.Load(path, hcl.Environment{LookupEnv: e.lookup})
-	if diags.HasErrors() {
-		return nil, diags
-	}
-	parts, more := assemble(ctx, config, host)
+	world := hcl.Environment{LookupEnv: e.lookup}
+	config, named, diags := hcl.LoadNamed(path, world)
+	parts, more := compile(ctx, named, host)
+	more.Illustrate(world)
 	diags = append(diags, more...)
+	diags.Sort()
 	if diags.HasErrors() {
 		return nil, diags
 	}
+	parts.Catalog = config.Catalog
 	return &loaded{config, parts}, diags
 }
 
-// assemble compiles what a configuration names.
+// assemble compiles what a good configuration names.
 func assemble(ctx context.Context, config *hcl.Config, host *plugins.Host) (proxy.Parts, hcl.Diagnostics) {
+	parts, diags := compile(ctx, hcl.Named{Policy: &config.Policy, Classifiers: config.Classifiers}, host)
+	parts.Catalog = config.Catalog
+	return parts, diags
+}
+
+// compile compiles what a configuration names, all of it whatever is wrong with some.
+func compile(ctx context.Context, named hcl.Named, host *plugins.Host) (proxy.Parts, hcl.Diagnostics) {
 	var diags hcl.Diagnostics
-	parts := proxy.Parts{Catalog: config.Catalog, Classifiers: map[string]engine.Classifier{}}
-	set, err := policies.Load(ctx, policies.Options{
-		Paths: config.Policy.Paths, Query: config.Policy.Query, Timeout: config.Policy.Timeout, Params: config.Policy.Params,
-	})
-	var refused *policies.LoadError
-	switch {
-	case errors.As(err, &refused):
-		for _, p := range refused.Problems {
-			diags = append(diags, hcl.Diagnostic{Summary: "Policy does not compile", Detail: p.Message, File: p.File, Line: p.Line, Column: p.Col})
+	parts := proxy.Parts{Classifiers: map[string]engine.Classifier{}}
+	if named.Policy != nil {
+		set, err := policies.Load(ctx, policies.Options{
+			Paths: named.Policy.Paths, Query: named.Policy.Query, Timeout: named.Policy.Timeout, Params: named.Policy.Params,
+		})
+		diags = policyDiagnostics(err, named.PolicyIsPartial)
+		if err == nil {
+			parts.Policy = set
 		}
-	case err != nil:
-		diags = append(diags, hcl.Diagnostic{Summary: "Policy cannot be loaded", Detail: err.Error()})
-	default:
-		parts.Policy = set
 	}
-	for _, c := range config.Classifiers {
+	for _, c := range named.Classifiers {
 		classifier, err := host.Load(ctx, moduleOf(c))
 		if err != nil {
-			diags = append(diags, hcl.Diagnostic{Summary: "Classifier cannot be loaded", Detail: err.Error()})
+			diags = append(diags, named.ModuleError(c.Name, "Classifier cannot be loaded", err.Error()))
 			continue
 		}
 		parts.Classifiers[c.Name] = classifier
 	}
 	return parts, diags
+}
+
+// policyDiagnostics are the problems of a policy. A partial one, which has an error in the
+// configuration already, lacks files: that a rule or a function is missing means nothing.
+func policyDiagnostics(err error, partial bool) hcl.Diagnostics {
+	var refused *policies.LoadError
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &refused):
+		return hcl.Diagnostics{{Summary: "Policy cannot be loaded", Detail: err.Error()}}
+	}
+	var diags hcl.Diagnostics
+	for _, p := range refused.Problems {
+		if partial && (p.File == "" || strings.HasPrefix(p.Message, "undefined function")) {
+			continue
+		}
+		diags = append(diags, hcl.Diagnostic{Summary: "Policy does not compile", Detail: p.Message, File: p.File, Line: p.Line, Column: p.Col})
+	}
+	return diags
 }
 
 // moduleOf is a classifier of the configuration as the plugin host loads it.
