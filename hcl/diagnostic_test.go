@@ -213,6 +213,34 @@ func TestDocumentation(t *testing.T) {
 	}
 }
 
+// docs/configuration.md says the bounds that Load enforces.
+func TestDocumentedBounds(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refuses := func(block, argument, value, detail, documented string) {
+		t.Helper()
+		_, diags := Load("x.hcl", inMemory(map[string]string{"x.hcl": fmt.Sprintf(block, argument+" = "+value)}))
+		if shown := picture(t, diags); !strings.Contains(shown, detail) {
+			t.Errorf("no %q in:\n%s", detail, shown)
+		}
+		row := regexp.MustCompile("(?m)^\\| `" + argument + "` \\|.*" + regexp.QuoteMeta(documented))
+		if !row.Match(text) {
+			t.Errorf("no %q for %s in the documentation", documented, argument)
+		}
+	}
+	const retry, breaker = "retry_budget {\n%s\n}", "route_group \"g\" {\nbreaker {\n%s\n}\n}"
+	refuses(retry, "ratio", "1.1", "between 0 and 1.", "; 0 to 1 |")
+	refuses(retry, "floor", "1001", "between 0 and 1000.", "; 0 to 1000 |")
+	refuses(retry, "cap", "-1", "between 0 and 1000000.", "; 0 to 1,000,000 |")
+	refuses(breaker, "failures", "0", "between 1 and 10000.", "; 1 to 10,000 |")
+	refuses(breaker, "half_open_probes", "101", "between 0 and 100.", "; 0 to 100 |")
+	refuses(breaker, "window", `"0s"`, "between 1ms and 24h.", "; `\"1ms\"` to `\"24h\"` |")
+	refuses(breaker, "open_for", `"25h"`, "between 1ms and 24h.", "; `\"1ms\"` to `\"24h\"` |")
+}
+
 // The examples of docs/configuration.md are what Load reads.
 func TestDocumentedExamples(t *testing.T) {
 	t.Parallel()

@@ -58,6 +58,15 @@ func TestSecretIsNeverPrinted(t *testing.T) {
 		"caller \"a\" {\n  key = \"hunter2hunter2\"\n}",
 		"server {\n  admin_token = \"hunter2hunter2\"\n  listn = 1\n}",
 		"server {\n  admin_tokn = \"hunter2hunter2\"\n}",
+		"provider \"a\" {\n  key \"m\" {\n    value = \"a\"\n    \"hunter2hunter2\"\n  }\n}",
+		"provider \"a {\n  key \"m { secret = \"hunter2hunter2\" }\n}",
+		"server {\n  admin_token\n\"hunter2hunter2\"\n}",
+		"server {\n  admin_token = \"a\" +\n\"hunter2hunter2\"\n}",
+		"server {\n  admin_token = \"a\",\n\"hunter2hunter2\"\n}",
+		"server {\n  admin_token = \"a\" // }\n  \"hunter2hunter2\"\n}",
+		"server {\n  admin_token = (\"a}\" # )\n + \"hunter2hunter2\")\n}",
+		"server {\n  listn = 1 # token: hunter2hunter2\n}",
+		"server {\n  listn = { \"token\" = \"hunter2hunter2\" }\n}",
 		"server {\n  admin_token = true ? \"hunter2hunter2\" : \"\"\n}",
 	} {
 		for _, src := range []string{text, text + "\n}", "x = \n" + text, goodProvider + text} {
