@@ -26,8 +26,9 @@ import (
 // bubble is the real proxy in virtual time: its callers and its upstreams are
 // connections in memory. A limit of minutes passes at once when nothing else can happen.
 type bubble struct {
-	t      *testing.T
+	t      testing.TB
 	server *proxy.Server
+	client *upstream.Client
 	ledger *ledger
 	logs   *lockedBuffer
 	ln     *memListener
@@ -40,43 +41,59 @@ type bubble struct {
 	opened []*memConn                       // the upstreams' ends
 }
 
-// inBubble runs f with a gateway of s over the channels ch1 and ch2, which keeps up to
-// idle connections to each for another request.
-func (s setup) inBubble(t *testing.T, idle int, f func(b *bubble)) {
+// inMemory makes a gateway of s over the channels ch1 and ch2, which keeps up to idle
+// connections to each for another request. It doesn't serve yet.
+func (s setup) inMemory(t testing.TB, idle int) *bubble {
 	t.Helper()
-	startFasthttp()
 	s.providers = []*provider{{url: "http://ch1.example"}, {url: "http://ch2.example"}}
-	b := &bubble{ledger: &ledger{}, logs: &lockedBuffer{}, room: 64 << 10}
-	// The server is made outside: its watch over sockets, which is idle here, waits in
-	// the system, and that would keep the bubble's time from passing.
-	client := upstream.New(upstream.Options{MaxIdle: idle, Dial: b.dial})
+	b := &bubble{t: t, ledger: &ledger{}, logs: &lockedBuffer{}, room: 64 << 10}
+	b.client = upstream.New(upstream.Options{MaxIdle: idle, Dial: b.dial})
 	var err error
 	b.server, err = proxy.New(s.settings, s.parts(t), proxy.Around{
-		Standing: engine.NewStanding(), Ledger: b.ledger, Client: client, Rand: chance{},
+		Standing: engine.NewStanding(), Ledger: b.ledger, Client: b.client, Rand: chance{},
 		Logger: slog.New(slog.NewTextHandler(b.logs, nil)), Registry: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return b
+}
+
+// start serves until the function that it returns is called.
+func (b *bubble) start() (stop func()) {
+	b.ledger.closed = make(chan string, 50)
+	b.ln = &memListener{accept: make(chan net.Conn), closed: make(chan struct{})}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		if err := b.server.Serve(b.ln); err != nil {
+			b.t.Error(err)
+		}
+	})
+	return func() {
+		for _, c := range append(b.callers, b.opened...) {
+			c.Close()
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = b.server.Shutdown(ctx)
+		_ = b.ln.Close() // if it came before the server had begun
+		serving.Wait()
+		b.client.Close()
+	}
+}
+
+// inBubble runs f with a gateway in virtual time.
+func (s setup) inBubble(t *testing.T, idle int, f func(b *bubble)) {
+	t.Helper()
+	startFasthttp()
+	// The server is made outside: its watch over sockets, which is idle here, waits in
+	// the system, and that would keep the bubble's time from passing.
+	b := s.inMemory(t, idle)
 	synctest.Test(t, func(t *testing.T) {
 		b.t = t
-		b.ledger.closed = make(chan string, 50)
-		b.ln = &memListener{accept: make(chan net.Conn), closed: make(chan struct{})}
-		var serving sync.WaitGroup
-		serving.Go(func() {
-			if err := b.server.Serve(b.ln); err != nil {
-				t.Error(err)
-			}
-		})
+		stop := b.start()
 		defer func() {
-			for _, c := range append(b.callers, b.opened...) {
-				c.Close()
-			}
-			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-			defer cancel()
-			_ = b.server.Shutdown(ctx)
-			serving.Wait()
-			client.Close()
+			stop()
 			// fasthttp's cleaners see at their next turn that they are to end.
 			time.Sleep(time.Minute)
 		}()
