@@ -76,6 +76,8 @@ type Named struct {
 	PolicyIsPartial bool
 	// Classifiers are those without an error.
 	Classifiers []Classifier
+	// Ledger is nil if its block has an error, or a file couldn't be read.
+	Ledger *Ledger
 
 	modules map[string]Diagnostic // by classifier: an error at its module, without words
 }

@@ -55,6 +55,9 @@ func (d *decoder) named() Named {
 	if _, written := d.ranges[pathKey([]string{"policy"})]; written || !d.diags.HasErrors() {
 		n.Policy = &d.cfg.Policy
 	}
+	if !d.incomplete && len(d.cfg.Files) > 0 && !d.hasFault([]string{"ledger"}) {
+		n.Ledger = &d.cfg.Ledger
+	}
 	for _, c := range d.cfg.Classifiers {
 		if !d.hasFault([]string{"classifier", c.Name}) {
 			n.Classifiers = append(n.Classifiers, c)
