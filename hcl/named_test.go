@@ -92,7 +92,7 @@ policy {
 func TestNamed(t *testing.T) {
 	t.Parallel()
 	cfg, named, _ := LoadNamed("testdata/valid/full.hcl", testEnvironment())
-	if diff := cmp.Diff(Named{Policy: &cfg.Policy, Classifiers: cfg.Classifiers}, named, cmpopts.IgnoreUnexported(Named{})); diff != "" {
+	if diff := cmp.Diff(Named{Policy: &cfg.Policy, Classifiers: cfg.Classifiers, Ledger: &cfg.Ledger}, named, cmpopts.IgnoreUnexported(Named{})); diff != "" {
 		t.Error(diff)
 	}
 	if _, named, _ := LoadNamed("gone.hcl", testEnvironment()); named.Policy != nil || named.Classifiers != nil {
