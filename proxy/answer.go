@@ -44,9 +44,9 @@ func (a *answer) close(from *buffers) {
 	}
 }
 
-// readBuffer is what a stream is read into: a little more than the largest frames that
-// providers send at once, as one read is one write to the caller.
-type readBuffer [8 << 10]byte
+// readBuffer is what a stream is read into. Each silent stream holds one, and one read is
+// one write to the caller: most of what providers send at once fits.
+type readBuffer [4 << 10]byte
 
 // buffers spare a stream its read buffer. One is taken and put back by the goroutine
 // that owns the exchange.
