@@ -38,21 +38,21 @@ const (
 
 var recordings = []recorded{
 	{file: "chat_text", path: chatPath, output: `"Grüß"`, whole: `"stop"`, end: "[DONE]"},
-	{file: "chat_text", path: chatPath, output: `"Grüß"`, whole: `"stop"`, end: "[DONE]", piece: 17},
+	{file: "chat_text", path: chatPath, output: `"Grüß"`, whole: `"stop"`, end: "[DONE]", piece: 47},
 	{file: "chat_text", path: chatPath, output: `"Grüß"`, whole: `"stop"`, end: "[DONE]", close: true},
 	{file: "chat_tools", path: chatPath, output: `"weather"`, whole: `"finish_reason":"tool_calls"`, end: "[DONE]"},
 	{file: "chat_refusal", path: chatPath, output: `"I can't"`, whole: `"stop"`, end: "[DONE]"},
 	{file: "chat_usage", path: chatPath, output: `"42"`, whole: `"length"`, end: "[DONE]"},
 	{file: "chat_two", path: chatPath, output: `"yes"`, whole: `"stop"`, end: "[DONE]"},
 	{file: "chat_crlf", path: chatPath, output: `"one\ntwo"`, whole: `"stop"`, end: "[DONE]"},
-	{file: "chat_crlf", path: chatPath, output: `"one\ntwo"`, whole: `"stop"`, end: "[DONE]", piece: 9},
+	{file: "chat_crlf", path: chatPath, output: `"one\ntwo"`, whole: `"stop"`, end: "[DONE]", piece: 37},
 	{file: "chat_comments", path: chatPath, output: `"ok"`, whole: `"stop"`, end: "[DONE]"},
-	{file: "chat_comments", path: chatPath, output: `"ok"`, whole: `"stop"`, end: "[DONE]", piece: 13},
+	{file: "chat_comments", path: chatPath, output: `"ok"`, whole: `"stop"`, end: "[DONE]", piece: 41},
 	{file: "chat_reasoning", path: chatPath, output: `"Let me think"`, whole: `"stop"`, end: "[DONE]"},
 	{file: "chat_unmarked", path: chatPath, output: `"no mark follows"`, whole: `"stop"`},
 	{file: "chat_filters", path: chatPath, output: `"fine"`, whole: `"finish_reason":"content_filter"`, end: "[DONE]"},
 	{file: "messages_text", path: messagesPath, output: `"Hello"`, whole: "message_stop", end: "message_stop"},
-	{file: "messages_text", path: messagesPath, output: `"Hello"`, whole: "message_stop", end: "message_stop", piece: 23},
+	{file: "messages_text", path: messagesPath, output: `"Hello"`, whole: "message_stop", end: "message_stop", piece: 67},
 	{file: "messages_text", path: messagesPath, output: `"Hello"`, whole: "message_stop", end: "message_stop", close: true},
 	{file: "messages_tools", path: messagesPath, output: `"weather"`, whole: "message_stop", end: "message_stop"},
 	{file: "messages_thinking", path: messagesPath, output: `"Hm."`, whole: "message_stop", end: "message_stop"},
@@ -60,9 +60,9 @@ var recordings = []recorded{
 	{file: "messages_crlf", path: messagesPath, output: `"Hi"`, whole: "message_stop", end: "message_stop"},
 	{file: "messages_unnamed", path: messagesPath, output: `"Hi"`, whole: "message_stop", end: "message_stop"},
 	{file: "chat_failed", path: chatPath, output: `"Hel"`, whole: "[DONE]", error: `data: {"error"`},
-	{file: "chat_failed", path: chatPath, output: `"Hel"`, whole: "[DONE]", error: `data: {"error"`, piece: 19},
+	{file: "chat_failed", path: chatPath, output: `"Hel"`, whole: "[DONE]", error: `data: {"error"`, piece: 53},
 	{file: "messages_failed", path: messagesPath, output: `"Hello"`, whole: "overloaded", error: "event: error"},
-	{file: "messages_failed", path: messagesPath, output: `"Hello"`, whole: "overloaded", error: "event: error", piece: 29},
+	{file: "messages_failed", path: messagesPath, output: `"Hello"`, whole: "overloaded", error: "event: error", piece: 71},
 	{file: "completions_text", path: completionsPath, output: `"Once"`, whole: `"stop"`, end: "[DONE]"},
 	{file: "responses_text", path: responsesPath, output: `"delta":"Hi"`, whole: "response.completed", end: "response.completed"},
 	{file: "gemini_text", path: geminiPath, output: `"Hel"`, whole: `"STOP"`},
@@ -283,7 +283,7 @@ func TestCutOfHeldStreamsAtEveryByte(t *testing.T) {
 	var some []recorded
 	for _, r := range recordings {
 		switch r.name() {
-		case "chat_usage", "chat_text ended by closing", "chat_crlf in pieces of 9", "chat_failed", "messages_tools", "responses_text", "gemini_text":
+		case "chat_usage", "chat_text ended by closing", "chat_crlf in pieces of 37", "chat_failed", "messages_tools", "responses_text", "gemini_text":
 			some = append(some, r)
 		}
 	}
@@ -299,6 +299,9 @@ func cutAll(t *testing.T, list []recorded, hold engine.Hold) {
 		good := recorded{file: strings.Replace(r.file, "_failed", "_text", 1)}.read(t)
 		second := strings.NewReplacer("Hello", "Second", "Grüß", "Second", `"Hi"`, `"Second"`, "yes", "Second").Replace(good)
 		for name, how := range cuts {
+			if (r.piece > 0 || hold.Complete) && (how == cutRST || how == cutStall) {
+				continue // the other variants of the stream have these
+			}
 			t.Run(r.name()+", "+name, func(t *testing.T) {
 				t.Parallel()
 				cases.Add(int64(cutEverywhere(t, r, content, second, how, hold)))
