@@ -59,6 +59,18 @@ type builder struct {
 	problems  []Problem
 }
 
+// spell writes a duration without its zero parts: "4m", not "4m0s".
+func spell(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
 func path(parts ...string) []string { return parts }
 
 func (b *builder) fault(path []string, summary, detail string) {
@@ -139,7 +151,7 @@ func (b *builder) group(s GroupSpec) *Group {
 		g.channels = append(g.channels, b.channel(g, &s.Channels[i], s.Channels[:i]))
 	}
 	if s.MaxHops < 0 || s.MaxHops > 0 && s.MaxHops > len(s.Channels) && len(s.Channels) > 0 {
-		b.warnOrFault(s.MaxHops < 0, at("max_hops"), "max_hops does not fit", fmt.Sprintf("The group has %d channels; max_hops counts those that one request may walk.", len(s.Channels)))
+		b.warnOrFault(s.MaxHops < 0, at("max_hops"), "max_hops does not fit", fmt.Sprintf("max_hops counts the channels that one request may walk, and the group has %d.", len(s.Channels)))
 	}
 	if s.RPM < 0 {
 		b.fault(at("rpm"), "Negative rate", "rpm is the number of requests admitted a minute; leave it out for no limit.")
@@ -262,11 +274,11 @@ func (b *builder) budget(g *Group) {
 		return
 	}
 	if s.MinUseful < 0 || s.MinUseful > s.Deadline {
-		b.fault(at("min_useful"), "min_useful beyond the deadline", fmt.Sprintf("No attempt could start: it needs %s, and the deadline is %s.", s.MinUseful, s.Deadline))
+		b.fault(at("min_useful"), "min_useful beyond the deadline", fmt.Sprintf("No attempt could start: it needs %s, and the deadline is %s.", spell(s.MinUseful), spell(s.Deadline)))
 		return
 	}
 	if useful := time.Duration(s.Attempts) * s.MinUseful; useful > s.Deadline {
-		b.fault(at("attempts"), "Attempts do not fit the deadline", fmt.Sprintf("%d attempts of at least %s need %s, and the deadline is %s. Lower attempts or min_useful, or raise the deadline.", s.Attempts, s.MinUseful, useful, s.Deadline))
+		b.fault(at("attempts"), "Attempts do not fit the deadline", fmt.Sprintf("%d attempts of at least %s need %s, and the deadline is %s. Lower attempts or min_useful, or raise the deadline.", s.Attempts, spell(s.MinUseful), spell(useful), spell(s.Deadline)))
 	}
 	if s.BackoffBase < 0 || s.BackoffMax < s.BackoffBase {
 		b.fault(at("backoff"), "backoff max below base", "A retry waits random(0, min(max, base*2^n)), so max is at least base.")
@@ -277,7 +289,7 @@ func (b *builder) budget(g *Group) {
 	for _, ch := range g.channels {
 		if l := ch.provider.spec.Limits.Headers; l > 0 && l >= s.Deadline-s.MinUseful {
 			b.warn(at("deadline"), "A silent upstream leaves no second attempt", fmt.Sprintf(
-				"Channel %q may wait %s for headers, and the deadline is %s: if it stays silent, the other attempts are never made. Raise the deadline or lower the provider's timeouts.headers.", ch.spec.Name, l, s.Deadline))
+				"Channel %q may wait %s for headers, and the deadline is %s: if it stays silent, the other attempts are never made. Raise the deadline or lower the provider's timeouts.headers.", ch.spec.Name, spell(l), spell(s.Deadline)))
 			return
 		}
 	}

@@ -79,7 +79,7 @@ func (d *decoder) checkCatalog(start hcl2.Range) {
 		if p.Warning {
 			severity = Warning
 		}
-		d.add(diagnosticAt(severity, at, p.Summary, straighten(p.Detail)))
+		d.add(diagnosticAt(severity, at, p.Summary, p.Detail))
 	}
 	d.cfg.Catalog = catalog
 }

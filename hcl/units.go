@@ -2,7 +2,6 @@ package hcl
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -62,21 +61,4 @@ func formatDuration(v time.Duration) string {
 		text = text[:len(text)-2]
 	}
 	return text
-}
-
-// crooked finds what the engine, which doesn't know how a person reads, writes in a detail:
-// durations with zero parts and the plural of one. What stands in quotes is a name.
-var crooked = regexp.MustCompile(`"[^"]*"|\b(?:\d+h)?\d+m0s\b|\b1 channels\b`)
-
-// straighten writes "4m" for "4m0s" and "1 channel" for "1 channels".
-func straighten(detail string) string {
-	return crooked.ReplaceAllStringFunc(detail, func(found string) string {
-		if v, err := time.ParseDuration(found); err == nil {
-			return formatDuration(v)
-		}
-		if found == "1 channels" {
-			return "1 channel"
-		}
-		return found
-	})
 }
