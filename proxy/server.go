@@ -197,10 +197,11 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// cancelGrace is what cancelled requests get to write their last error. fasthttp has
-// stopped waiting by then, so the connections are counted down here.
+// cancelGrace is what cancelled requests get to write their last error and their record.
+// Nearly all need some milliseconds; on a starved machine the evidence is worth the wait.
+// fasthttp has stopped waiting by then, so the connections are counted down here.
 const (
-	cancelGrace = time.Second
+	cancelGrace = 5 * time.Second
 	cancelPoll  = 2 * time.Millisecond
 )
 
