@@ -29,6 +29,7 @@ type test struct {
 	result string
 	output strings.Builder
 	parent bool // it has subtests
+	seen   bool // it is one; a name with a slash in it only looks like it has a parent
 }
 
 // suite is everything that was read, in the order in which it came.
@@ -78,6 +79,7 @@ func (s *suite) take(e event) {
 		return
 	}
 	t := s.test(e.Package, e.Test)
+	t.seen = true
 	switch e.Action {
 	case "output":
 		t.output.WriteString(e.Output)
@@ -120,7 +122,7 @@ func (s *suite) closePackage(e event, whole *test) {
 	for _, name := range slices.Sorted(maps.Keys(s.tests[e.Package])) {
 		t := s.tests[e.Package][name]
 		// A test without a result was running when the process died.
-		if name != "" && t.result != "pass" && t.result != "skip" {
+		if name != "" && t.seen && t.result != "pass" && t.result != "skip" {
 			fmt.Fprintf(s.out, "\n--- %s %s\n%s", e.Package, name, t.output.String())
 		}
 	}
@@ -131,7 +133,7 @@ func (s *suite) totals() (passed, failed, skipped int) {
 	for _, pkg := range s.order {
 		for name, t := range s.tests[pkg] {
 			switch {
-			case name == "":
+			case name == "" || !t.seen:
 			case t.result == "skip":
 				skipped++
 			case t.result == "pass" && !t.parent:
