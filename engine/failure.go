@@ -29,7 +29,10 @@ func FailureOf(v Verdict, ev *Evidence) Failure {
 		f.class, f.scope, f.reason = ClassCancelled, ScopeNone, reasonCallerCancelled
 	case ev.Phase == AfterOutput:
 		f.class, f.scope = ClassPartial, ScopeNone
-		if v.Class == ClassUnknown || f.reason == (Reason{}) {
+		switch {
+		case ev.Finding.Class == ClassContractViolation:
+			f.reason = ev.Finding.Reason
+		case v.Class == ClassUnknown || f.reason == (Reason{}):
 			f.reason = causeOf(ev)
 		}
 		if ev.NetKind == NetContextCanceled {

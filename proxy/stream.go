@@ -277,6 +277,7 @@ func (r *relay) broken(over engine.Transport, err error) *engine.Evidence {
 	bodyError(ev, err)
 	if x.answer.gate != nil && x.answer.gate.Errored() {
 		putFrames(ev, x.answer.gate)
+		ev.Finding = x.answer.gate.Finding()
 	}
 	if ev.NetKind == engine.NetNone && (x.answer.gate == nil || !x.answer.gate.Errored()) {
 		// An orderly end of the connection without the protocol's end mark.

@@ -104,6 +104,9 @@ func (s *Stream) Leftover() []byte {
 }
 
 func (s *Stream) suspect(open []byte) suspicion {
+	if s.unnamed() {
+		return suspicious
+	}
 	if s.array {
 		return suspectElement(open)
 	}

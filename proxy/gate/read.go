@@ -52,7 +52,7 @@ func (s *Stream) judge(raw []byte) {
 // watch looks at a frame that goes to the caller, and says whether it is an error.
 func (s *Stream) watch(raw []byte) bool {
 	seen := s.proto.glance(raw)
-	if s.array && raw[len(raw)-1] == ']' {
+	if s.array && raw[len(raw)-1] == ']' || s.unnamed() {
 		seen = look
 	}
 	switch seen {
@@ -70,7 +70,14 @@ func (s *Stream) watch(raw []byte) bool {
 	f := s.parse(raw, false)
 	r := s.read(f)
 	s.take(r)
-	if r.sign == failure && !s.errored {
+	if s.unnamed() && r.model != "" {
+		s.model = r.model
+		// The gate's limit has committed a stream before it said whose it is.
+		if !s.accepts(r.model) {
+			s.finding = finding(engine.ClassContractViolation, "model_mismatch")
+		}
+	}
+	if (r.sign == failure || s.finding != engine.Finding{}) && !s.errored {
 		s.errored, s.errFrame = true, bytes.Clone(raw)
 		if s.array {
 			s.errFrame = elementOf(s.errFrame)
@@ -79,6 +86,15 @@ func (s *Stream) watch(raw []byte) bool {
 	}
 	s.count(f)
 	return false
+}
+
+// maxUnnamed is how many events of a stream that was committed by a limit are read for
+// the model that it names. One that names none by then never will.
+const maxUnnamed = 16
+
+// unnamed says that a committed stream may still turn out to be another model's.
+func (s *Stream) unnamed() bool {
+	return s.model == "" && s.accepts != nil && s.given < maxUnnamed
 }
 
 // count counts a frame that clients see as an event.

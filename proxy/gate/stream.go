@@ -213,8 +213,9 @@ func (s *Stream) Frames() [][]byte {
 	return append(frames, s.held[at:])
 }
 
-// Finding says why the verdict is Discard. It is zero for an error frame, which is for
-// the classifier to read, and for every other verdict.
+// Finding says why the verdict is Discard, or that a stream which was committed before it
+// named a model turned out to be another model's. It is zero for an error frame, which is
+// for the classifier to read, and otherwise.
 func (s *Stream) Finding() engine.Finding { return s.finding }
 
 // Complete says whether the answer's terminal event was seen: the end mark or what
