@@ -44,7 +44,7 @@ func FailureOf(v Verdict, ev *Evidence) Failure {
 	case ev.Finding.Class != ClassUnknown && (v.Class == ClassUnknown || v.Class == ClassOK):
 		f.class, f.scope, f.reason = ev.Finding.Class, ScopeChannel, ev.Finding.Reason
 	case v.Class == ClassCancelled || v.Class == ClassPartial,
-		(v.Class == ClassRefusal || v.Class == ClassOK) && !whole(ev):
+		(v.Class == ClassRefusal || v.Class == ClassOK) && (!whole(ev) || ev.Status >= 300):
 		// Not true, or a case above would have said so: nothing that never came, or
 		// came in part, is a completion.
 		f.class, f.scope, f.reason, f.fault = ClassUnknown, ScopeNone, Reason{}, "nonsense"

@@ -38,7 +38,8 @@ func (f Failure) reply(attempt int, ev *Evidence) Reply {
 	switch {
 	case f.class == ClassContractViolation:
 		return own(statusBadGateway, CodeContractViolation, "the upstream answered with another model than the one asked for")
-	case f.class == ClassSchemaInvalid:
+	case f.class == ClassSchemaInvalid || ev.Finding.Class != ClassUnknown && f.class != ClassRefusal && f.class != ClassOK && ev.Status < 300:
+		// What came has the status of a success and is none: an SDK would take it for one.
 		return own(statusBadGateway, CodeUpstreamInvalid, "the upstream's answer is no valid answer of the protocol: "+f.reason.String())
 	case f.class == ClassKeyFault && (f.status == statusUnauthorized || f.status == statusForbidden):
 		// The caller's own credential is fine, and the upstream may quote ours.

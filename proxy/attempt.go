@@ -47,6 +47,11 @@ func (x *exchange) send(in *engine.Send) engine.Event {
 	switch {
 	case a.Status() < 200 || a.Status() > 299:
 		return x.readError(in)
+	case encoded(a.Header()) && in.Hold.KeepAlive > 0 && x.request.Stream:
+		// The head that the caller may have already says nothing of an encoding.
+		ev := x.evidence(in, engine.TransportHTTP)
+		ev.Finding = engine.Finding{Class: engine.ClassSchemaInvalid}
+		return x.fail(in, ev)
 	case encoded(a.Header()):
 		return x.readUnread(in)
 	case gate.Media(x.endpoint):

@@ -160,7 +160,7 @@ func TestCutAfterOutputIsOneErrorEvent(t *testing.T) {
 		{"openai", "/v1/chat/completions", textFrame, cutStream(textFrame), `data: {"error":{"message":"`},
 		{"openai, clean end without end mark", "/v1/chat/completions", textFrame, stream(textFrame), `data: {"error":{"message":"`},
 		{"openai, cut after a finish reason", "/v1/chat/completions", textFrame + stopFrame, cutStream(textFrame, stopFrame), `data: {"error":{"message":"`},
-		{"openai, within a frame", "/v1/chat/completions", textFrame + `data: {"id`, cutStream(textFrame, `data: {"id`), "\n\n" + `data: {"error":{"message":"`},
+		{"openai, within a frame", "/v1/chat/completions", textFrame, cutStream(textFrame, `data: {"id`), `data: {"error":{"message":"`},
 		{"anthropic", "/v1/messages", claudeStart() + claudeText(), cutStream(claudeStart(), claudeText()), "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"api_error\""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -48,7 +48,9 @@ func (x *exchange) holdWhole(in *engine.Send) engine.Event {
 		n, err := a.attempt.Read(a.buffer[:])
 		switch {
 		case n > 0:
-			g.Feed(a.buffer[:n])
+			if g.Feed(a.buffer[:n]) == gate.Discard {
+				return x.fail(in, x.discarded(in, nil))
+			}
 			continue
 		case x.leaving.why() != staying:
 			return x.gone(engine.BeforeOutput, false)
@@ -67,6 +69,7 @@ func (x *exchange) holdWhole(in *engine.Send) engine.Event {
 		ev := x.evidence(in, engine.TransportSSE)
 		g.Release()
 		putFrames(ev, g)
+		ev.Finding = g.Finding()
 		return x.fail(in, ev)
 	}
 	a.kind = answerStream

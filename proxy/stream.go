@@ -228,9 +228,13 @@ func (r *relay) finish(err error) ([]byte, error) {
 	}
 	at := streamPlace{open: g.Open(), events: g.Given()}
 	tail := g.Leftover()
-	at.open = at.open || len(tail) > 0
-	if reply.Kind != engine.ReplyPartial || g.Errored() && !g.Withheld() {
+	if reply.Kind != engine.ReplyPartial || g.Errored() && !g.Withheld() && g.Finding() == (engine.Finding{}) {
 		return tail, io.EOF
+	}
+	if x.route.array {
+		at.open = at.open || len(tail) > 0
+	} else {
+		tail = nil // half an event, which nobody has seen
 	}
 	p := problem{status: 502, code: code(reply.Code), message: reply.Message + said, final: true, recorded: true}
 	if x.leaving.why() == serverClosing {

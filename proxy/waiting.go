@@ -119,7 +119,9 @@ func (r *relay) concluded(fin *engine.Finish) ([]byte, error) {
 		return nil, r.failed
 	case fin.Reply.Kind == engine.ReplyUpstream:
 		f := &x.failure
-		p.status, p.code = f.callerStatus(false), codeUpstreamError
+		if p.status, p.code = f.callerStatus(false), codeUpstreamError; p.status < 300 {
+			p.status = 502 // of the stream's own status nothing is an error
+		}
 		p.message = fmt.Sprintf("the upstream answered with status %d%s", f.status, f.said())
 	}
 	return x.shape.appendEvent(nil, &p, x.id, streamPlace{}), io.EOF

@@ -174,6 +174,24 @@ func TestQuotedKeyIsMasked(t *testing.T) {
 	}
 }
 
+// TestUnsafeEmptyStreamIsAnError has a stream that ends before its output, of a request
+// that may not be replayed: SDKs would take what came for a whole empty answer.
+func TestUnsafeEmptyStreamIsAnError(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []string{"end before-output", "empty", "broken-json before-output", "empty-answer"} {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, trio, "", "a", "b", "c")
+			r.script("a", fault)
+			body := strings.Replace(chat("model-1", true), `"stream"`, `"store":true,"stream"`, 1)
+			got := post(t, r.base+"/v1/chat/completions", body)
+			if got.status != 502 || !strings.Contains(got.body, `"error"`) || r.calls() != "a=1 b=0 c=0" {
+				t.Errorf("got %d %q after %s", got.status, got.body, r.calls())
+			}
+		})
+	}
+}
+
 // TestOutageIsRecordedToo takes every channel away for a while: the requests that are
 // turned away without an attempt are in the ledger.
 func TestOutageIsRecordedToo(t *testing.T) {

@@ -70,10 +70,17 @@ func drawAttempt(b *strings.Builder, a *engine.AttemptRecord) {
 func usage(a *engine.AttemptRecord) string {
 	in, inKnown := a.Usage().Input.Get()
 	out, outKnown := a.Usage().Output.Get()
-	if !inKnown || !outKnown {
+	text := ""
+	switch {
+	case inKnown && outKnown:
+		text = fmt.Sprintf("; %d tokens in, %d out", in, out)
+	case inKnown:
+		text = fmt.Sprintf("; %d tokens in, unknown out", in)
+	case outKnown:
+		text = fmt.Sprintf("; unknown tokens in, %d out", out)
+	default:
 		return ""
 	}
-	text := fmt.Sprintf("; %d tokens in, %d out", in, out)
 	if cost, known := a.CostUSD(); known {
 		text += fmt.Sprintf(", %.6f USD", cost)
 	}

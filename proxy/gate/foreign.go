@@ -110,7 +110,7 @@ func (s *Stream) endForeign(body []byte) {
 	body = bytes.TrimRight(body, " \t\r\n")
 	s.body = body
 	body = bytes.TrimSpace(bytes.TrimPrefix(body, []byte(byteOrderMark)))
-	r, bad := readBody(s.proto, "", body, true)
+	r, bad := readBody(s.proto, "", body)
 	switch {
 	case bad != "":
 		s.finding = schemaInvalid(bad)

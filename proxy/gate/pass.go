@@ -103,12 +103,15 @@ func (s *Stream) Leftover() []byte {
 	return parked
 }
 
+// suspect says whether the beginning of an event must wait for the rest. That of an
+// event stream always does, so that a cut leaves no half of one before the error that ends
+// the stream: clients would fail on the half.
 func (s *Stream) suspect(open []byte) suspicion {
-	if s.unnamed() {
+	switch {
+	case s.unnamed():
 		return suspicious
-	}
-	if s.array {
+	case s.array:
 		return suspectElement(open)
 	}
-	return suspect(open)
+	return max(suspect(open), perhaps)
 }

@@ -32,10 +32,10 @@ func Whole(e engine.Endpoint, contentType string, body []byte, accepts func(mode
 	if len(body) == 0 {
 		return Answer{Finding: schemaInvalid("empty_body")}
 	}
-	if Media(e) && !mediaType(contentType, "json") && !mediaType(contentType, "text/html") {
-		return Answer{} // sound, a picture, or what was heard as plain text
+	if e == engine.OpenAIAudio && !mediaType(contentType, "json") && !mediaType(contentType, "text/html") && !bytes.ContainsRune([]byte("{[<"), rune(body[0])) {
+		return Answer{} // what was heard as plain text
 	}
-	r, bad := readBody(p, contentType, body, e == engine.GeminiGenerate)
+	r, bad := readBody(p, contentType, body)
 	if bad != "" {
 		return Answer{Finding: schemaInvalid(bad)}
 	}
@@ -58,17 +58,16 @@ func Whole(e engine.Endpoint, contentType string, body []byte, accepts func(mode
 func Media(e engine.Endpoint) bool { return e == engine.OpenAIImages || e == engine.OpenAIAudio }
 
 // readBody reads a body that isn't empty. Where it is no object of valid JSON, bad says
-// what it is instead. An array may be an answer in some protocols.
-func readBody(p protocol, contentType string, body []byte, arrays bool) (r reading, bad string) {
+// what it is instead.
+func readBody(p protocol, contentType string, body []byte) (r reading, bad string) {
 	s := strictjson.New(body, false)
 	switch s.Peek() {
 	case strictjson.Object:
 		r = p.whole(&s)
 	case strictjson.Array:
-		r.sign = output
 		if errorInArray(&s) {
 			r.sign = failure
-		} else if !arrays {
+		} else {
 			bad = "missing_fields"
 		}
 	default:
