@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/tetratelabs/wazero/api"
-	"github.com/tetratelabs/wazero/sys"
 
 	"github.com/fourgate-dev/fourgate/engine"
 )
@@ -26,13 +25,13 @@ const (
 // the classification, too: the runtime gives the host functions the very context of the
 // call, and nothing else by which one call could be told from another.
 type call struct {
-	ev       *engine.Evidence
-	mem      api.Memory
-	lists    *phraseLists // of the module that asks
-	sets     *phraseLists // and its lists of lists
-	deadline time.Time
-	now      time.Time // the response's date, read when it is first needed
-	nowRead  bool
+	ev    *engine.Evidence
+	mem   api.Memory
+	lists *phraseLists // of the module that asks
+	sets  *phraseLists // and its lists of lists
+	work
+	now     time.Time // the response's date, read when it is first needed
+	nowRead bool
 
 	timer   *time.Timer // closes late at the deadline
 	late    chan struct{}
@@ -49,10 +48,11 @@ type call struct {
 	resolved [maxResolved]resolved
 	resolves int
 
-	asked    uint32
-	nested   int  // calls of the guest's functions that are open, if they are watched
-	called   bool // a host function was called
-	wrote    bool // a host function may have written into the guest's memory
+	failing  int32 // the number of the failing frame, once it is known
+	searched bool  // it is known
+	nested   int   // calls of the guest's functions that are open, if they are watched
+	called   bool  // a host function was called
+	wrote    bool  // a host function may have written into the guest's memory
 	verdicts int
 	nonsense bool
 	answer   engine.Verdict
@@ -113,9 +113,10 @@ func (a abuse) Error() string { return string(a) }
 
 // reset begins a classification; its time runs from now on.
 func (c *call) reset(ev *engine.Evidence, timeout time.Duration) {
-	c.ev, c.mem, c.deadline = ev, nil, time.Now().Add(timeout)
+	c.ev, c.mem = ev, nil
+	c.work = work{time.Now().Add(timeout), workSlice}
 	c.now, c.nowRead = time.Time{}, false
-	c.used, c.verdicts, c.nonsense, c.asked = 0, 0, false, 0
+	c.used, c.verdicts, c.nonsense, c.searched = 0, 0, false, false
 	c.nested, c.called, c.wrote = 0, false, false
 	c.scratch, c.lowers, c.resolves = c.scratch[:0], 0, 0
 	c.answer = engine.Verdict{}
@@ -135,20 +136,6 @@ func (c *call) release() {
 	}
 }
 
-// check ends the classification when its time is up. The runtime looks at loops only. A
-// question takes well under a millisecond, so every eighth looks at the clock.
-func (c *call) check() {
-	if c.asked++; c.asked%8 == 0 {
-		c.checkNow()
-	}
-}
-
-func (c *call) checkNow() {
-	if time.Now().After(c.deadline) {
-		panic(sys.NewExitError(sys.ExitCodeDeadlineExceeded))
-	}
-}
-
 // guestText returns a view of the guest's memory.
 func (c *call) guestText(ptr, length uint64, limit uint32) []byte {
 	p, n := uint32(ptr), uint32(length)
@@ -158,6 +145,7 @@ func (c *call) guestText(ptr, length uint64, limit uint32) []byte {
 	if n == 0 {
 		return nil
 	}
+	c.spend(int(n))
 	text, ok := c.mem.Read(p, n)
 	if !ok {
 		panic(abuse("a text was passed that lies outside the memory"))
@@ -167,12 +155,12 @@ func (c *call) guestText(ptr, length uint64, limit uint32) []byte {
 
 // phrasesOf returns the list of phrases that the guest names.
 func (c *call) phrasesOf(ptr, length uint64) *phrases {
-	return c.lists.of(c.guestText(ptr, length, maxText), newPhrases)
+	return c.lists.of(&c.work, c.guestText(ptr, length, maxText), newPhrases)
 }
 
 // phraseSetOf returns the lists of phrases, one a line, that the guest names.
 func (c *call) phraseSetOf(ptr, length uint64) *phrases {
-	return c.sets.of(c.guestText(ptr, length, maxText), newPhraseSet)
+	return c.sets.of(&c.work, c.guestText(ptr, length, maxText), newPhraseSet)
 }
 
 // guestBuffer returns the part of the guest's memory that a host function may write.
@@ -189,11 +177,14 @@ func (c *call) guestBuffer(ptr, size uint64) []byte {
 	return buf
 }
 
+// copyWork is how many bytes are copied in the time in which one is compared.
+const copyWork = 16
+
 func give(stack []uint64, n int32) { stack[0] = api.EncodeI32(n) }
 
 // giveText copies as much of text as fits and answers with its true length.
 func (c *call) giveText(stack []uint64, text string, ptr, size uint64) {
-	copy(c.guestBuffer(ptr, size), text)
+	c.spend(copy(c.guestBuffer(ptr, size), text) / copyWork)
 	give(stack, int32(min(len(text), math.MaxInt32)))
 }
 
@@ -240,8 +231,12 @@ func (c *call) model(stack []uint64) {
 func (c *call) headerValue(ptr, length uint64) (string, bool) {
 	name := c.guestText(ptr, length, maxPath)
 	for _, h := range c.ev.Headers {
-		if len(h.Name) == len(name) && strings.EqualFold(h.Name, string(name)) {
-			return h.Value, true
+		c.spend(1)
+		if len(h.Name) == len(name) {
+			c.spend(len(name))
+			if strings.EqualFold(h.Name, string(name)) {
+				return h.Value, true
+			}
 		}
 	}
 	return "", false
@@ -262,7 +257,7 @@ func (c *call) headerContains(stack []uint64) {
 		give(stack, absent)
 		return
 	}
-	give(stack, text.findAny(c.phrasesOf(stack[2], stack[3])))
+	give(stack, text.findAny(&c.work, c.phrasesOf(stack[2], stack[3])))
 }
 
 func (c *call) headerMatches(stack []uint64) {
@@ -271,7 +266,7 @@ func (c *call) headerMatches(stack []uint64) {
 		stack[0] = 0
 		return
 	}
-	stack[0] = text.matches(c.phraseSetOf(stack[2], stack[3]))
+	stack[0] = text.matches(&c.work, c.phraseSetOf(stack[2], stack[3]))
 }
 
 // headerText returns the named header's value, to be searched before the next question.
@@ -281,6 +276,7 @@ func (c *call) headerText(ptr, length uint64) (*searchText, bool) {
 		return nil, false
 	}
 	text := append(c.take(0), value[:min(len(value), maxSearch)]...)
+	c.spend(prepareWork * len(text))
 	lower(text)
 	l := &c.lowered[maxLowered].searchText
 	l.prepare(text)
@@ -296,9 +292,13 @@ func (c *call) headerDuration(stack []uint64) {
 	giveWait(stack, d, ok)
 }
 
+// durationWork is the work of looking for a duration at one byte.
+const durationWork = 8
+
 // read reads a duration in one of the ways of the ABI.
 func (c *call) read(text string, how uint32) (time.Duration, bool) {
 	text = text[:min(len(text), maxSearch)]
+	c.spend(durationWork * len(text))
 	switch how {
 	case durationValue:
 		return readWait(text, c.date())
@@ -324,8 +324,9 @@ func (c *call) date() time.Time {
 }
 
 func (c *call) retryAfter(stack []uint64) {
+	c.spend(2*len(c.ev.Headers) + durationWork*maxPath)
 	if text, ok := c.ev.Headers.Get("retry-after-ms"); ok {
-		text = strings.TrimSpace(text)
+		text = strings.TrimSpace(text[:min(len(text), maxPath)])
 		if whole, billionths, rest, ok := decimal([]byte(text)); ok && len(rest) == 0 && whole < int64(maxWait/time.Millisecond) {
 			d := time.Duration(whole)*time.Millisecond + time.Duration((billionths+999)/1000)
 			giveWait(stack, d, true)
@@ -347,7 +348,7 @@ func window(stack []uint64, c *call, text []byte, offset, ptr, size uint64) {
 		return
 	}
 	rest := text[off:]
-	copy(c.guestBuffer(ptr, size), rest)
+	c.spend(copy(c.guestBuffer(ptr, size), rest) / copyWork)
 	give(stack, int32(min(len(rest), math.MaxInt32)))
 }
 

@@ -67,7 +67,7 @@ func (c *call) index(origin, inside int32, text []byte) int32 {
 	slot := c.used
 	c.used++
 	c.origins[slot], c.inside[slot] = origin, inside
-	c.docs[slot].index(text)
+	c.docs[slot].index(&c.work, text)
 	return int32(slot)
 }
 
@@ -82,16 +82,23 @@ func (c *call) documentText(d int32) ([]byte, bool) {
 	if int(d) >= len(c.ev.Frames) {
 		return nil, false
 	}
-	return frameData(c.ev.Frames[d]), true
+	return frameData(&c.work, c.ev.Frames[d]), true
 }
 
 // failingFrame is the last frame whose data looks like a JSON text, or else the last
 // frame with any data: "[DONE]" and comments say nothing.
 func (c *call) failingFrame() int32 {
+	if !c.searched {
+		c.failing, c.searched = c.searchFailing(), true
+	}
+	return c.failing
+}
+
+func (c *call) searchFailing() int32 {
 	last := len(c.ev.Frames) - 1
 	found := -1
 	for i := last; i >= 0 && i > last-maxLookBack; i-- {
-		data := frameData(c.ev.Frames[i])
+		data := frameData(&c.work, c.ev.Frames[i])
 		if len(data) == 0 {
 			continue
 		}
@@ -111,7 +118,6 @@ const maxLookBack = 16
 // find follows a path, or the first of its alternatives that leads to a value other
 // than null.
 func (c *call) find(doc, ptr, length uint64) (place, bool) {
-	c.check()
 	from, ok := c.root(doc)
 	if !ok {
 		return place{}, false
@@ -138,6 +144,7 @@ func (c *call) follow(p place, path []byte, depth int) (place, bool) {
 	if depth == maxSegment {
 		return p, false
 	}
+	c.spend(stepWork)
 	segment, rest, _ := bytes.Cut(path, []byte{'.'})
 	if string(segment) == "@json" {
 		q, ok := c.embedded(p)
@@ -158,6 +165,7 @@ func (c *call) follow(p place, path []byte, depth int) (place, bool) {
 	at := 0
 	for i, end := p.node+1, n.next; i < end; at++ {
 		child := d.nodes[i]
+		c.spend(stepWork)
 		q := place{p.slot, i}
 		switch {
 		case string(segment) == "*":
@@ -207,7 +215,7 @@ func (c *call) embedded(p place) (place, bool) {
 	if room == nil {
 		return p, false
 	}
-	written, _ := unescape(room[:len(raw)], raw)
+	written, _ := unescape(&c.work, room[:len(raw)], raw)
 	text := c.keep(written)
 	slot := c.index(docInside, p.handle(), text)
 	if slot == noSlot {
@@ -230,7 +238,6 @@ func mayHoldJSON(raw []byte) bool {
 }
 
 func (c *call) jsonState(stack []uint64) {
-	c.check()
 	d := int32(uint32(stack[0]))
 	if d >= 0 && d&handleBit != 0 {
 		p, _ := c.root(stack[0])
@@ -284,9 +291,9 @@ func (c *call) json(stack []uint64) {
 	buf := c.guestBuffer(stack[3], stack[4])
 	n := len(raw)
 	if c.node(p).kind == kindString {
-		_, n = unescape(buf, raw)
+		_, n = unescape(&c.work, buf, raw)
 	} else {
-		copy(buf, raw)
+		c.spend(copy(buf, raw) / copyWork)
 	}
 	give(stack, int32(min(n, math.MaxInt32)))
 }
@@ -308,7 +315,6 @@ func (c *call) textOf(p place) *searchText {
 
 // places returns the values that the alternatives of a path lead to.
 func (c *call) places(doc, ptr, length uint64) []place {
-	c.check()
 	from, ok := c.root(doc)
 	if !ok {
 		return nil
@@ -319,6 +325,7 @@ func (c *call) places(doc, ptr, length uint64) []place {
 func (c *call) jsonIs(stack []uint64) {
 	words := c.guestText(stack[3], stack[4], maxText)
 	for _, p := range c.places(stack[0], stack[1], stack[2]) {
+		c.spend(len(words))
 		if i := isAny(c.textOf(p).text, words); i != absent {
 			give(stack, i)
 			return
@@ -330,7 +337,7 @@ func (c *call) jsonIs(stack []uint64) {
 func (c *call) jsonContains(stack []uint64) {
 	phrases := c.phrasesOf(stack[3], stack[4])
 	for _, p := range c.places(stack[0], stack[1], stack[2]) {
-		if i := c.textOf(p).findAny(phrases); i != absent {
+		if i := c.textOf(p).findAny(&c.work, phrases); i != absent {
 			give(stack, i)
 			return
 		}
@@ -342,7 +349,7 @@ func (c *call) jsonMatches(stack []uint64) {
 	set := c.phraseSetOf(stack[3], stack[4])
 	var found uint64
 	for _, p := range c.places(stack[0], stack[1], stack[2]) {
-		found |= c.textOf(p).matches(set)
+		found |= c.textOf(p).matches(&c.work, set)
 	}
 	stack[0] = found
 }
@@ -364,18 +371,17 @@ func (c *call) textFor(p place) []byte {
 		return raw
 	}
 	out := make([]byte, len(raw))
-	written, _ := unescape(out, raw)
+	written, _ := unescape(&c.work, out, raw)
 	return out[:written]
 }
 
 // contains searches a document's text as it stands, JSON or not.
 func (c *call) contains(stack []uint64) {
-	c.check()
 	d := int32(uint32(stack[0]))
 	phrases := c.phrasesOf(stack[1], stack[2])
 	if d >= 0 && d&handleBit != 0 {
 		p, _ := c.root(stack[0])
-		give(stack, c.textOf(p).findAny(phrases))
+		give(stack, c.textOf(p).findAny(&c.work, phrases))
 		return
 	}
 	raw, ok := c.documentText(max(d, docFailing))
@@ -383,5 +389,5 @@ func (c *call) contains(stack []uint64) {
 		give(stack, absent)
 		return
 	}
-	give(stack, c.lowerOf(noSlot, d, raw, false).findAny(phrases))
+	give(stack, c.lowerOf(noSlot, d, raw, false).findAny(&c.work, phrases))
 }

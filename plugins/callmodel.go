@@ -11,6 +11,7 @@ func (c *call) namesModel(stack []uint64) {
 		return
 	}
 	a, b := c.docs[p.slot].raw(p.node), []byte(c.ev.Contract.Model)
+	c.spend(len(b))
 	if len(a) == 0 {
 		give(stack, absent)
 		return

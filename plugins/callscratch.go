@@ -41,6 +41,7 @@ type lowered struct {
 // remembered ones or newly made. The text is raw JSON string content if escaped is set.
 // The result is valid until the next call.
 func (c *call) lowerOf(doc, node int32, raw []byte, escaped bool) *searchText {
+	c.spend(c.lowers)
 	for i := range c.lowered[:c.lowers] {
 		if l := &c.lowered[i]; l.doc == doc && l.node == node {
 			return &l.searchText
@@ -56,10 +57,11 @@ func (c *call) lowerOf(doc, node int32, raw []byte, escaped bool) *searchText {
 	text := room[:len(raw)]
 	n := len(raw)
 	if escaped && bytes.IndexByte(raw, '\\') >= 0 {
-		n, _ = unescape(text, raw)
+		n, _ = unescape(&c.work, text, raw)
 	} else {
 		copy(text, raw)
 	}
+	c.spend(prepareWork * n)
 	lower(text[:n])
 	l := &c.lowered[c.lowers]
 	if fits {

@@ -45,17 +45,19 @@ func (c *classifier) Classify(ev *engine.Evidence) engine.Verdict {
 	if !admitted {
 		return engine.Verdict{Fault: faultSetAside}
 	}
-	v := p.run(ev)
+	v := p.run(ev, c.guard.excuses)
 	if v.Fault == faultTimeout {
 		// The limit is wall time, and a classifier needs a hundredth of it: most likely the
 		// process had no processor meanwhile. A guest that is to blame fails again.
-		v = p.run(ev)
+		v = p.run(ev, c.guard.excuses)
 	}
 	c.guard.report(v.Fault, trial)
 	return v
 }
 
-func (p *program) run(ev *engine.Evidence) engine.Verdict {
+// run asks the guest in one instance. A verdict that comes after the deadline is a timeout,
+// unless that is excused: what costs too much time must be seen, whoever spent it.
+func (p *program) run(ev *engine.Evidence, excused bool) engine.Verdict {
 	state, _ := p.host.calls.Get().(*call)
 	state.reset(ev, p.timeout)
 	state.lists, state.sets = &p.lists, &p.sets
@@ -68,6 +70,9 @@ func (p *program) run(ev *engine.Evidence) engine.Verdict {
 		} else {
 			i.close()
 		}
+	}
+	if v.Fault == "" && !excused && (!inTime || state.over()) {
+		v = engine.Verdict{Fault: faultTimeout}
 	}
 	state.release()
 	if inTime {
@@ -144,7 +149,7 @@ func (w callWatch) NewFunctionListener(api.FunctionDefinition) experimental.Func
 // Before implements [experimental.FunctionListener].
 func (callWatch) Before(ctx context.Context, _ api.Module, _ api.FunctionDefinition, _ []uint64, _ experimental.StackIterator) {
 	c := callOf(ctx)
-	c.checkNow()
+	c.look()
 	if c.nested++; c.nested > maxNested {
 		panic(abuse(fmt.Sprintf("its calls nest more than %d deep", maxNested)))
 	}

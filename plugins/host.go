@@ -245,6 +245,7 @@ func (h *Host) runtime(ctx context.Context, key runtimeKey) (wazero.Runtime, err
 			WithGoModuleFunction(api.GoModuleFunc(func(ctx context.Context, m api.Module, stack []uint64) {
 				c := callOf(ctx)
 				c.called = true
+				c.spend(questionWork)
 				if c.mem == nil {
 					c.mem = m.Memory()
 				}

@@ -39,13 +39,13 @@ type jsonOpen struct {
 }
 
 // index reads text and replaces whatever the document held before.
-func (d *jsonDoc) index(text []byte) {
+func (d *jsonDoc) index(w *work, text []byte) {
 	d.text, d.nodes, d.state = text, d.nodes[:0], jsonNone
 	long := len(text) > maxJSONText
 	if long {
 		text = text[:maxJSONText]
 	}
-	s := jsonScanner{doc: d, text: text}
+	s := jsonScanner{doc: d, text: text, work: w}
 	s.space()
 	if s.pos >= len(text) || (text[s.pos] != '{' && text[s.pos] != '[') {
 		return
@@ -87,6 +87,8 @@ type jsonScanner struct {
 	doc  *jsonDoc
 	text []byte
 	pos  int
+	work *work
+	paid int // the position up to which the work is paid
 	open [maxJSONDepth]jsonOpen
 	n    int // open ones
 }
@@ -121,6 +123,8 @@ func (s *jsonScanner) run() scanResult {
 		return r
 	}
 	for s.n > 0 {
+		s.work.spend(stepWork + s.pos - s.paid)
+		s.paid = s.pos
 		top := s.open[s.n-1]
 		b, ok := s.peek()
 		if !ok {

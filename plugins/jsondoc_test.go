@@ -29,7 +29,7 @@ func lookup(text, path string) (string, bool) {
 		return string(raw), true
 	}
 	out := make([]byte, len(raw)*3)
-	n, _ := unescape(out, raw)
+	n, _ := unescape(nil, out, raw)
 	return string(out[:n]), true
 }
 
@@ -74,7 +74,7 @@ func TestJSONState(t *testing.T) {
 	f := func(text string, want int32) {
 		t.Helper()
 		var d jsonDoc
-		d.index([]byte(text))
+		d.index(nil, []byte(text))
 		if d.state != want {
 			t.Errorf("%.40q: state %d; want %d", text, d.state, want)
 		}
@@ -112,7 +112,7 @@ func FuzzJSON(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte, path string) {
 		var d jsonDoc
-		d.index(text)
+		d.index(nil, text)
 		for i := range d.nodes {
 			n := d.nodes[i]
 			if int(n.next) <= i || int(n.next) > len(d.nodes) || n.start > n.end || int(n.end) > len(text) {
@@ -149,7 +149,7 @@ func TestInteger(t *testing.T) {
 	f := func(text string, want int64, wantOK bool) {
 		t.Helper()
 		var d jsonDoc
-		d.index([]byte("[" + text + "]"))
+		d.index(nil, []byte("["+text+"]"))
 		if got, ok := d.integer(1); got != want || ok != wantOK {
 			t.Errorf("%s: %d, %v; want %d, %v", text, got, ok, want, wantOK)
 		}

@@ -8,8 +8,9 @@ import (
 // unescape writes the text that a JSON string's content stands for into dst, as much as
 // fits, and returns how much it wrote and the text's true length. Broken escapes become
 // U+FFFD. What is written never ends inside a character.
-func unescape(dst, raw []byte) (written, length int) {
+func unescape(w *work, dst, raw []byte) (written, length int) {
 	put := func(b []byte) {
+		w.spend(stepWork/2 + len(b)/copyWork)
 		if written == length && written+len(b) <= len(dst) {
 			written += copy(dst[written:], b)
 		}

@@ -77,9 +77,13 @@ type phraseLists struct {
 	bytes int
 }
 
+// parseWork is the work of taking a byte of a list apart and remembering the list.
+const parseWork = 16
+
 // of returns a list, remembered or newly made by parse. A nil receiver remembers nothing.
-func (l *phraseLists) of(text []byte, parse func([]byte) *phrases) *phrases {
+func (l *phraseLists) of(w *work, text []byte, parse func([]byte) *phrases) *phrases {
 	if l == nil {
+		w.spend(parseWork * len(text))
 		return parse(text)
 	}
 	if known := l.known.Load(); known != nil {
@@ -87,6 +91,7 @@ func (l *phraseLists) of(text []byte, parse func([]byte) *phrases) *phrases {
 			return p
 		}
 	}
+	w.spend(parseWork*len(text) + stepWork*maxLists)
 	key := string(text)
 	p := parse([]byte(key)) // text is the guest's memory, which changes
 	l.mu.Lock()

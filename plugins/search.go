@@ -9,6 +9,13 @@ const maxSearch = 8 << 10
 // maxGap is how many bytes a '*' in a phrase may stand for.
 const maxGap = 96
 
+// The work of making a byte of a text ready to be searched, and of settling a phrase by
+// its pairs.
+const (
+	prepareWork = 2
+	mightWork   = 2
+)
+
 // searchText is a text in lower case, prepared for many searches.
 type searchText struct {
 	text []byte
@@ -45,9 +52,10 @@ func (s *searchText) may(phrase []byte) bool {
 }
 
 // findAny returns the number of the first phrase that stands in the text, or -1.
-func (s *searchText) findAny(p *phrases) int32 {
+func (s *searchText) findAny(w *work, p *phrases) int32 {
+	w.spend(mightWork * len(p.list))
 	for i := range p.list {
-		if f := &p.list[i]; s.might(f) && s.has(f) {
+		if f := &p.list[i]; s.might(f) && s.has(w, f) {
 			return f.number
 		}
 	}
@@ -55,9 +63,10 @@ func (s *searchText) findAny(p *phrases) int32 {
 }
 
 // matches returns a bit for each list of which a phrase stands in the text.
-func (s *searchText) matches(p *phrases) (found uint64) {
+func (s *searchText) matches(w *work, p *phrases) (found uint64) {
+	w.spend(mightWork * len(p.list))
 	for i := range p.list {
-		if f := &p.list[i]; s.might(f) && found&(1<<f.list) == 0 && s.has(f) {
+		if f := &p.list[i]; s.might(f) && found&(1<<f.list) == 0 && s.has(w, f) {
 			found |= 1 << f.list
 		}
 	}
@@ -71,20 +80,23 @@ func (s *searchText) might(f *phrase) bool {
 		s.pairs[f.words[2]&63]&f.bits[2] == f.bits[2]
 }
 
-func (s *searchText) has(f *phrase) bool {
+func (s *searchText) has(w *work, f *phrase) bool {
+	w.spend(stepWork + len(f.head))
 	if !s.may(f.head) {
 		return false
-	}
-	if !f.star {
-		return bytes.Contains(s.text, f.head)
 	}
 	for text := s.text; ; {
 		i := bytes.Index(text, f.head)
 		if i < 0 {
+			w.spend(len(text))
 			return false
 		}
+		w.spend(stepWork + i)
+		if !f.star {
+			return true
+		}
 		after := text[i+len(f.head):]
-		if hasTail(after, f.tail) {
+		if hasTail(w, after, f.tail) {
 			return true
 		}
 		if len(after) == 0 {
@@ -97,10 +109,12 @@ func (s *searchText) has(f *phrase) bool {
 // hasTail says whether the parts of tail follow in text, each within maxGap bytes of
 // the end of the part before. Taking the nearest place for a part can miss a match of
 // the next one; the phrases of classifiers have one star.
-func hasTail(text, tail []byte) bool {
+func hasTail(w *work, text, tail []byte) bool {
 	for {
 		part, rest, more := bytes.Cut(tail, []byte{'*'})
-		i := bytes.Index(text[:min(len(text), maxGap+len(part))], part)
+		near := text[:min(len(text), maxGap+len(part))]
+		w.spend(stepWork + len(near))
+		i := bytes.Index(near, part)
 		if i < 0 {
 			return false
 		}

@@ -8,7 +8,7 @@ import (
 func find(text, phrases string) int32 {
 	var s searchText
 	s.prepare([]byte(text))
-	return s.findAny(newPhrases([]byte(phrases)))
+	return s.findAny(nil, newPhrases([]byte(phrases)))
 }
 
 func TestFindAny(t *testing.T) {
@@ -39,7 +39,7 @@ func TestMatches(t *testing.T) {
 		t.Helper()
 		var s searchText
 		s.prepare([]byte(text))
-		if got := s.matches(newPhraseSet([]byte(lists))); got != want {
+		if got := s.matches(nil, newPhraseSet([]byte(lists))); got != want {
 			t.Errorf("%q in %q: %b; want %b", lists, text, got, want)
 		}
 	}
@@ -72,7 +72,7 @@ func TestFrameData(t *testing.T) {
 	t.Parallel()
 	f := func(frame, want string) {
 		t.Helper()
-		if got := string(frameData([]byte(frame))); got != want {
+		if got := string(frameData(nil, []byte(frame))); got != want {
 			t.Errorf("%q: %q; want %q", frame, got, want)
 		}
 	}
@@ -92,7 +92,7 @@ func FuzzFrameData(f *testing.F) {
 	f.Add([]byte("event: x\ndata: a\n: c\ndata: b\n\n"))
 	f.Fuzz(func(t *testing.T, frame []byte) {
 		before := string(frame)
-		data := frameData(frame)
+		data := frameData(nil, frame)
 		if len(data) > len(frame) {
 			t.Errorf("%q gives %q, which is more", frame, data)
 		}

@@ -6,12 +6,13 @@ import "bytes"
 // data lines, for other frames (a JSON line, a binary event as JSON) the frame itself.
 // It is a view into frame, except for the rare frame with several data lines, which is
 // joined with newlines up to what the JSON index reads.
-func frameData(frame []byte) []byte {
+func frameData(w *work, frame []byte) []byte {
 	var data []byte
 	lines := 0
 	for rest := frame; len(rest) > 0; {
 		var line []byte
 		line, rest = cutLine(rest)
+		w.spend(stepWork + len(line)/copyWork)
 		value, ok := bytes.CutPrefix(line, []byte("data:"))
 		if !ok {
 			continue
@@ -32,7 +33,7 @@ func frameData(frame []byte) []byte {
 	switch {
 	case lines > 0:
 		return data
-	case isComment(frame):
+	case isComment(w, frame):
 		return nil
 	}
 	return bytes.TrimSpace(frame)
@@ -40,11 +41,12 @@ func frameData(frame []byte) []byte {
 
 // isComment says whether a frame holds nothing but SSE comments and fields that carry
 // no data.
-func isComment(frame []byte) bool {
+func isComment(w *work, frame []byte) bool {
 	rest := frame
 	for len(rest) > 0 {
 		var line []byte
 		line, rest = cutLine(rest)
+		w.spend(stepWork + len(line)/copyWork)
 		if len(line) == 0 || line[0] == ':' {
 			continue
 		}

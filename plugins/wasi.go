@@ -142,7 +142,7 @@ func addWASI(ctx context.Context, r wazero.Runtime) error {
 		run := f.run
 		builder.NewFunctionBuilder().
 			WithGoModuleFunction(api.GoModuleFunc(func(ctx context.Context, m api.Module, stack []uint64) {
-				callOf(ctx).checkNow()
+				callOf(ctx).look()
 				answer := int32(wasiUnavailable)
 				if run != nil {
 					answer = run(m.Memory(), stack)
