@@ -29,7 +29,9 @@ func (x *exchange) newGate(in *engine.Send) *gate.Stream {
 	if x.route.array {
 		return gate.NewArray(x.endpoint, x.accepts(in))
 	}
-	return gate.NewStream(x.endpoint, x.accepts(in))
+	g := gate.NewStream(x.endpoint, x.accepts(in))
+	g.Expect(x.body.Choices)
+	return g
 }
 
 // holdWhole goes on holding a stream that has output until it is whole, so that what

@@ -79,8 +79,11 @@ func (openAIChat) read(s *strictjson.Scanner, part string) (r reading, chosen bo
 			r.model = s.Text().String()
 		case "choices":
 			chosen = s.Array(func() {
-				said, done, bad := chatChoice(s, part)
-				spoke, r.done, failed = spoke || said, r.done || done, failed || bad
+				c := chatChoice(s, part)
+				spoke, r.done, failed = spoke || c.spoke, r.done || c.done, failed || c.failed
+				if c.done {
+					r.finished |= 1 << (c.index & 63)
+				}
 			})
 		case "usage":
 			counted = true
@@ -128,32 +131,39 @@ func (openAIChat) read(s *strictjson.Scanner, part string) (r reading, chosen bo
 	return r, chosen
 }
 
-// chatChoice reads one choice: whether it holds output, whether it has a finish
-// reason, and whether it says that generating failed.
-func chatChoice(s *strictjson.Scanner, part string) (spoke, done, failed bool) {
+// choice is what one choice says: whether it holds output, whether it has a finish
+// reason, and whether generating failed.
+type choice struct {
+	index               int64
+	spoke, done, failed bool
+}
+
+func chatChoice(s *strictjson.Scanner, part string) (c choice) {
 	s.Object(func(key strictjson.Text) {
 		switch name := key.Bytes(); string(name) {
 		// Some servers stream whole messages.
 		case part, "message":
 			if s.Peek() == strictjson.String {
-				spoke = said(s) || spoke
+				c.spoke = said(s) || c.spoke
 				return
 			}
 			s.Object(func(key strictjson.Text) {
 				if named(key.Bytes(), chatOutput[:]) {
-					spoke = said(s) || spoke
+					c.spoke = said(s) || c.spoke
 				}
 			})
+		case "index":
+			c.index, _ = tokens(s).Get()
 		case "finish_reason":
 			// A router's "error" is no reason that a model can have.
 			reason := s.Text()
-			failed = failed || reason.Is("error")
-			done = len(reason.Raw) > 0 && !reason.Is("error")
+			c.failed = c.failed || reason.Is("error")
+			c.done = len(reason.Raw) > 0 && !reason.Is("error")
 		case "error":
-			failed = truthy(s) || failed
+			c.failed = truthy(s) || c.failed
 		}
 	})
-	return spoke, done, failed
+	return c
 }
 
 func chatUsage(s *strictjson.Scanner) tally {

@@ -25,6 +25,8 @@ type reading struct {
 	tally  tally
 	done   bool // the protocol's terminal event, or a finish reason that stands for it
 	last   bool // the terminal event itself: nothing of the answer can follow it
+	// finished has a bit for each choice, by its index, that has a finish reason here.
+	finished uint64
 }
 
 // glance is what a quick look at a frame of a committed stream found.

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"bytes"
+	"math/bits"
 
 	"github.com/fourgate-dev/fourgate/engine"
 	"github.com/fourgate-dev/fourgate/proxy/judge/strictjson"
@@ -116,7 +117,9 @@ func (s *Stream) parse(raw []byte, first bool) sse.Frame {
 func (s *Stream) take(r reading) {
 	s.tally.merge(r.tally)
 	// An array that isn't closed is no JSON, whatever its elements say.
-	s.complete = s.complete || r.done && (r.last || !s.array)
+	s.finished |= r.finished
+	whole := !s.array && (s.choices < 2 || bits.OnesCount64(s.finished) >= s.choices)
+	s.complete = s.complete || r.done && (r.last || whole)
 	s.ended = s.ended || r.last
 }
 

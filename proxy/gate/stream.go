@@ -71,6 +71,8 @@ type Stream struct {
 	tally     tally
 	lastUsage []byte // data of the last frame with usage, not yet read
 	complete  bool
+	choices   int    // that were asked for
+	finished  uint64 // a bit for each that has a finish reason, by its index
 	ended     bool
 	errored   bool
 	errFrame  []byte
@@ -83,6 +85,10 @@ func NewStream(e engine.Endpoint, accepts func(model string) bool) *Stream {
 	s.scan, s.ends = &s.events, s.few[:0]
 	return s
 }
+
+// Expect says that so many choices were asked for, each of which ends with a finish reason
+// of its own.
+func (s *Stream) Expect(choices int) { s.choices = min(choices, 64) }
 
 // NewArray makes the gate for a stream in a JSON array, each of whose elements counts as
 // an event.

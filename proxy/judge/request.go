@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"strconv"
 	"unicode/utf8"
 
 	"github.com/fourgate-dev/fourgate/engine"
@@ -19,6 +20,8 @@ type Body struct {
 	// BareModel says that the model stands in an upload, as it is and without quotes.
 	BareModel     bool
 	Stream, Tools bool
+	// Choices is how many answers are asked for at once ("n"), 0 if the body doesn't say.
+	Choices int
 	// ReplaySafe says that sending the body once more can do nothing but cost.
 	ReplaySafe bool
 	// Effects are none if nothing outside the inference can happen, and possible
@@ -93,6 +96,11 @@ func (r *reader) member(key strictjson.Text) {
 		r.tools()
 	case key.Is("functions"):
 		r.body.Tools = r.body.Tools || r.given()
+	case key.Is("n"):
+		if r.s.Peek() == strictjson.Number {
+			// What is no sensible number is the upstream's to refuse.
+			r.body.Choices, _ = strconv.Atoi(string(r.s.Raw()))
+		}
 	case key.Is("store"):
 		r.stored = !r.off()
 	default:
