@@ -11,22 +11,16 @@ import (
 // Bounds of a [Shape]. A shape is a hint for a person who writes a classifier's rule: the
 // error object of an unknown failure has some ten members.
 const (
-	maxShapeBytes  = 1 << 10
-	maxShapeRead   = 64 << 10 // bytes of a body that are looked at
-	maxShapeDepth  = 8
-	maxShapeNames  = 40 // headers, and members
-	maxShapeName   = 40 // bytes of one name
-	maxShapeDigits = 2  // in one name: a longer number is an id
+	maxShapeBytes = 1 << 10
+	maxShapeRead  = 64 << 10 // bytes of a body that are looked at
+	maxShapeDepth = 8
+	maxShapeNames = 40 // headers, and members
 )
-
-// hiddenName stands for a name that could itself be content: a key of a map from ids,
-// questions or secrets to something.
-const hiddenName = "?"
 
 // Shape is what can be told of an unknown failure without telling what it said: the
 // status, how the answer ended, the names of its headers, and the names and types of the
-// members of its JSON. No value of a header or a body is in it; names that don't look
-// like a programmer's are hidden. Only [ShapeOf] and [ParseShape] make one; the zero value
+// members of its JSON. No value of a header or a body is in it; members' names that don't
+// look like a schema's words are hidden, and so are headers that not everybody has. Only [ShapeOf] and [ParseShape] make one; the zero value
 // is no shape.
 type Shape struct{ text string }
 
@@ -37,7 +31,7 @@ type ShapeForm struct {
 	End       string   `json:"end,omitempty"`      // how the body ended, if not in order
 	NetKind   string   `json:"net_kind,omitempty"` // the network error, if there was one
 	NetOp     string   `json:"net_op,omitempty"`
-	Headers   []string `json:"headers,omitempty"` // lower-case names in order of the alphabet
+	Headers   []string `json:"headers,omitempty"` // lower-case names in order of the alphabet; "other" for any that is not well known
 	Body      string   `json:"body"`              // empty, json, broken_json, html or text
 	// Members are the paths of a JSON body with their types, such as "error.code string";
 	// "[]" stands for each element of an array. In order of the alphabet.
@@ -63,7 +57,7 @@ func ShapeOf(ev *Evidence) Shape {
 		f.End = ev.End.String()
 	}
 	for _, h := range ev.Headers {
-		f.Headers = append(f.Headers, shapeName(strings.ToLower(h.Name)))
+		f.Headers = append(f.Headers, shapeHeader(h.Name))
 	}
 	f.Headers, f.More = canonical(f.Headers)
 	f.body(failingText(ev))
@@ -235,25 +229,6 @@ func canonical(names []string) ([]string, bool) {
 	return names, false
 }
 
-// shapeName returns a name if it looks like one that a programmer gave, so that it
-// carries no value.
-func shapeName(name string) string {
-	digits := 0
-	for i := range len(name) {
-		switch c := name[i]; {
-		case c >= '0' && c <= '9':
-			digits++
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c == '_', c == '-', c == ':', c == '@':
-		default:
-			return hiddenName
-		}
-	}
-	if len(name) == 0 || len(name) > maxShapeName || digits > maxShapeDigits {
-		return hiddenName
-	}
-	return name
-}
-
 // shape writes the form within its bound: members go first, then headers.
 func (f ShapeForm) shape() Shape {
 	for {
@@ -274,7 +249,8 @@ func (f ShapeForm) shape() Shape {
 }
 
 // ParseShape reads a shape's JSON back. A text that [ShapeOf] can't have written is
-// refused, so that nothing comes in by this way either.
+// refused, and names that it wouldn't keep are hidden, so that nothing comes in by this way
+// either.
 func ParseShape(text string) (Shape, error) {
 	var f ShapeForm
 	if len(text) > maxShapeBytes {
@@ -286,7 +262,31 @@ func ParseShape(text string) (Shape, error) {
 	if err := f.check(); err != nil {
 		return Shape{}, fmt.Errorf("cannot read shape: %w", err)
 	}
+	f.hide()
 	return f.shape(), nil
+}
+
+// hide hides what names of a checked form [ShapeOf] wouldn't keep.
+func (f *ShapeForm) hide() {
+	for i, name := range f.Headers {
+		f.Headers[i] = shapeHeader(name)
+	}
+	for i, m := range f.Members {
+		path, kind, nested := strings.Cut(m, " ")
+		if !nested {
+			continue
+		}
+		steps := strings.Split(path, ".")
+		for k, step := range steps {
+			name := strings.TrimRight(step, "[]")
+			if name != "" {
+				steps[k] = shapeName(name) + step[len(name):]
+			}
+		}
+		f.Members[i] = strings.Join(steps, ".") + " " + kind
+	}
+	f.Headers, _ = canonical(f.Headers)
+	f.Members, _ = canonical(f.Members)
 }
 
 func (f *ShapeForm) check() error {
@@ -313,29 +313,17 @@ func (f *ShapeForm) check() error {
 	if len(f.Headers) > maxShapeNames || len(f.Members) > maxShapeNames {
 		return fmt.Errorf("it has more than %d names", maxShapeNames)
 	}
-	for _, name := range f.Headers {
-		if !plainShapeName(name) {
-			return fmt.Errorf("%q is no header's name", name)
-		}
-	}
 	for _, m := range f.Members {
-		path, kind, found := strings.Cut(m, " ")
+		_, kind, found := strings.Cut(m, " ")
 		if !found {
-			path, kind = "", m
+			kind = m
 		}
 		if !slices.Contains([]string{"null", "string", "number", "boolean", "array", "object"}, kind) {
 			return fmt.Errorf("%q is no type", kind)
 		}
-		for _, step := range strings.Split(strings.ReplaceAll(path, "[]", ""), ".") {
-			if step != "" && !plainShapeName(step) {
-				return fmt.Errorf("%q is no member's name", step)
-			}
-		}
 	}
 	return nil
 }
-
-func plainShapeName(name string) bool { return name == hiddenName || shapeName(name) == name }
 
 // Form takes the shape apart; the zero shape has the zero form.
 func (s Shape) Form() ShapeForm {

@@ -37,7 +37,12 @@ func TestShapeOf(t *testing.T) {
 	f("names and types", http(418, ` {"error":{"code":"teapot","n":1,"ok":false,"none":null,"list":[{"a":"x"},{"a":2}]},"z":[],"y":{}}`, "X-Request-Id", "content-type"),
 		`{"transport":"http","status":418,"headers":["content-type","x-request-id"],"body":"json","members":["error.code string","error.list[].a number","error.list[].a string","error.n number","error.none null","error.ok boolean","y object","z array"]}`)
 	f("hidden names", http(500, `{"sk-4f9a1b":1,"what is my name":2,"org_12":3,"":4}`, "x-4711"),
-		`{"transport":"http","status":500,"headers":["?"],"body":"json","members":["? number","org_12 number"]}`)
+		`{"transport":"http","status":500,"headers":["other"],"body":"json","members":["? number","org_12 number"]}`)
+	f("secrets as names", http(500, `{"sk-live-abcdef":1,"sk_live_abcdef":1,"pk_live":1,"key-x":1,"correct-horse-battery":1,"aGdXvPqRt":1,"AKIAEXAMPLEKEY":1,`+
+		`"thequickbrownfoxjumps":1,"a.b":1,"x_":1,"a__b":1}`, "X-Customer-Alice", "X-Ratelimit-Remaining", "cf-ray", "x-ms-4711"),
+		`{"transport":"http","status":500,"headers":["cf-ray","other","x-ratelimit-remaining"],"body":"json","members":["? number"]}`)
+	f("words of schemas", http(500, `{"error":1,"retry_after":1,"maxTokens":1,"requestID":1,"@type":1,"__type":1,"n":1,"content_filter_v2":1}`),
+		`{"transport":"http","status":500,"body":"json","members":["@type number","__type number","content_filter_v2 number","error number","maxTokens number","n number","requestID number","retry_after number"]}`)
 	f("cut JSON", http(500, `{"error":{"code":"tea`), `{"transport":"http","status":500,"body":"broken_json"}`)
 	f("page", http(502, "<html>secret</html>"), `{"transport":"http","status":502,"body":"html"}`)
 	f("text", http(502, "secret"), `{"transport":"http","status":502,"body":"text"}`)
@@ -139,10 +144,23 @@ func TestParseShapeRefusesContent(t *testing.T) {
 	f(`{"transport":"http","body":"a secret"}`)
 	f(`{"transport":"http","body":"json","members":["what is my name string"]}`)
 	f(`{"transport":"http","body":"json","members":["error.code sk-secret"]}`)
-	f(`{"transport":"http","body":"text","headers":["a secret"]}`)
 	f(`{"transport":"http","body":"text","end":"a secret"}`)
 	f(`{"transport":"fax","body":"text"}`)
 	f(`{"transport":"http","body":"text","more":true` + strings.Repeat(" ", 1024) + `}`)
+}
+
+// TestParseShapeHidesContent: names that are no longer kept, or never were, come back
+// hidden.
+func TestParseShapeHidesContent(t *testing.T) {
+	t.Parallel()
+	got, err := engine.ParseShape(`{"transport":"http","body":"json","headers":["a secret","date","x-customer-alice"],"members":["a-secret[].code string","error string"]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"transport":"http","headers":["date","other"],"body":"json","members":["?[].code string","error string"]}`
+	if diff := cmp.Diff(want, got.String()); diff != "" {
+		t.Error(diff)
+	}
 }
 
 func FuzzParseShape(f *testing.F) {

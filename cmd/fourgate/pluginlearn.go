@@ -187,7 +187,9 @@ func (x *lesson) corpusCase() corpusCase {
 		c.Status = &f.Status
 	}
 	for _, name := range f.Headers {
-		c.Headers[name] = placeholder
+		if name != engine.OtherHeader {
+			c.Headers[name] = placeholder
+		}
 	}
 	if _, there := c.Headers["content-type"]; there {
 		c.Headers["content-type"] = contentType(f)
