@@ -90,6 +90,14 @@ func TestRefusedAtLoad(t *testing.T) {
 	f("AssemblyScript's abort", with(func(w *wasm) { w.imports[0].module, w.imports[0].name = "env", "abort" }), "--use abort=")
 	f("unknown import", with(func(w *wasm) { w.imports[0].name = "verdicts" }),
 		`import "fourgate.verdicts" doesn't exist`, `did you mean "verdict"?`)
+	f("a function behind other imports", with(func(w *wasm) {
+		w.others = [][]byte{
+			cat(str("env"), str("memory"), []byte{2, 1, 1, 2}), cat(str("env"), str("table"), []byte{1, 0x70, 0, 1}),
+			cat(str("fourgate"), str("global"), []byte{3, i32, 0}),
+		}
+		w.imports = append(w.imports, wasmFunc{module: "fourgate", name: "statuss", results: []byte{i32}})
+	}), `import "env.memory" is not ours`, `import "env.table" is not ours`, `import "fourgate.global" is no function`, `did you mean "status"?`)
+	f("an import of another kind", with(func(w *wasm) { w.others = [][]byte{cat(str("env"), str("tag"), []byte{4, 0, 0})} }), "switched off")
 	f("wrong import type", with(func(w *wasm) { w.imports[0].params = []byte{i32} }),
 		`import "fourgate.verdict" has the type (i32)->; it should be (i32,i32,i32,i32,i64)->`)
 	f("no marker", with(func(w *wasm) { w.noMarker = true }), `it exports no "fourgate_abi_1"`)

@@ -89,16 +89,35 @@ func (m Module) read(ctx context.Context, kept string) (binary []byte, digest st
 // maxFileBytes is the size of the largest file that any profile allows.
 const maxFileBytes = 16 << 20
 
-// readFile reads a module's file and no more of it than a module may have.
+// readFile reads a module's file and no more of it than a module may have. It opens regular
+// files only: to open a pipe waits for who writes it, and a device has no end.
 func readFile(path string, most int64) (data []byte, err error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("cannot read module: %w", err)
+	case info.IsDir():
+		return nil, fmt.Errorf("cannot read module %q: it is a directory; name the .wasm file in it", path)
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("cannot read module %q: it is no regular file; name a .wasm file", path)
+	case info.Size() > most:
+		return nil, tooLarge(path, most)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read module: %w", err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	data, err = io.ReadAll(io.LimitReader(f, most+1))
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("cannot read module %q: %w", path, err)
+	case int64(len(data)) > most: // it grew meanwhile
+		return nil, tooLarge(path, most)
 	}
 	return data, nil
+}
+
+func tooLarge(path string, most int64) error {
+	return fmt.Errorf("cannot read module %q: it has more than %d bytes, the most that a module may have", path, most)
 }

@@ -15,6 +15,7 @@ import (
 // modules need, so that the tests need no tool.
 type wasm struct {
 	imports  []wasmFunc // name is "module.name"
+	others   [][]byte   // imports that are no functions, before the functions
 	funcs    []wasmFunc // the first one is exported as classify
 	memory   []byte     // limits; nil means one page
 	table    []byte     // limits
@@ -85,6 +86,7 @@ func (w wasm) bytes() []byte {
 	for _, f := range append(append([]wasmFunc{}, w.imports...), w.funcs...) {
 		types = append(types, cat([]byte{0x60}, leb(len(f.params)), f.params, leb(len(f.results)), f.results))
 	}
+	imports = append(imports, w.others...)
 	for i, f := range w.imports {
 		imports = append(imports, cat(str(f.module), str(f.name), []byte{0}, leb(i)))
 	}

@@ -262,20 +262,36 @@ func (m *wasmModule) readImports(r *wasmReader) {
 	n := r.count("imports", maxImports)
 	for range n {
 		im := wasmImport{module: r.name(), name: r.name(), kind: r.byte()}
-		if im.kind != externFunction && r.err == nil {
-			// Only the name matters: the import is refused, and the rest can't be read
-			// without knowing each kind's shape.
-			m.imports = append(m.imports, im)
-			r.pos = len(r.data)
-			return
+		switch im.kind {
+		case externFunction:
+			im.sig = m.typeAt(r, r.u32())
+		case externTable, externMemory, externGlobal:
+			m.skipImport(r, im.kind)
+		default:
+			r.fail(fmt.Errorf("the import %q is of the kind %d, which is switched off", im.module+"."+im.name, im.kind))
 		}
-		im.sig = m.typeAt(r, r.u32())
 		if r.err != nil {
 			return
 		}
 		m.imports = append(m.imports, im)
-		m.functions = append(m.functions, im.sig)
-		m.imported++
+		if im.kind == externFunction {
+			m.functions = append(m.functions, im.sig)
+			m.imported++
+		}
+	}
+}
+
+// skipImport passes over what an import is that is no function: it is refused by its name,
+// and those behind it are to be reported, too.
+func (m *wasmModule) skipImport(r *wasmReader, kind byte) {
+	switch kind {
+	case externTable:
+		_ = r.byte()
+		_ = m.limits(r)
+	case externMemory:
+		_ = m.limits(r)
+	case externGlobal:
+		_, _ = r.byte(), r.byte()
 	}
 }
 
