@@ -141,10 +141,14 @@ func (l *corpusLine) evidence() (*engine.Evidence, error) {
 	var err error
 	ev.Transport, err = engine.ParseTransport(l.Transport)
 	note(err)
+	known := err == nil
 	ev.Phase, err = engine.ParsePhase(l.Phase)
 	note(err)
 	if l.Status != nil {
 		ev.Status = *l.Status
+		if ev.Status != 0 && (ev.Status < 100 || ev.Status > 999) {
+			note(fmt.Errorf("status is %d; use 100 to 999, or null where there was no response", ev.Status))
+		}
 	}
 	names := make([]string, 0, len(l.Headers))
 	for name := range l.Headers {
@@ -153,6 +157,12 @@ func (l *corpusLine) evidence() (*engine.Evidence, error) {
 	slices.Sort(names)
 	for _, name := range names {
 		ev.Headers = append(ev.Headers, engine.Header{Name: name, Value: l.Headers[name]})
+	}
+	if known && ev.Transport != engine.TransportHTTP && l.Body != nil {
+		note(fmt.Errorf("the transport %q has no body; leave it out", l.Transport))
+	}
+	if known && ev.Transport != engine.TransportSSE && len(l.Frames) > 0 {
+		note(fmt.Errorf("the transport %q has no frames; leave them out", l.Transport))
 	}
 	switch ev.Transport {
 	case engine.TransportHTTP:
@@ -208,10 +218,11 @@ func (l *corpusLine) want() (Expectation, error) {
 		w.TestsWait = true
 		if string(raw) != "null" {
 			var ms int64
-			if err := json.Unmarshal(raw, &ms); err != nil || ms < 0 {
-				note(fmt.Errorf("retry_after_ms is %s; use a whole number or null", raw))
+			if err := json.Unmarshal(raw, &ms); err != nil || ms < 0 || ms > int64(maxWait/time.Millisecond) {
+				note(fmt.Errorf("retry_after_ms is %s; use a whole number of at most %d (366 days), or null", raw, maxWait/time.Millisecond))
+			} else {
+				w.RetryAfter = engine.WaitOf(time.Duration(ms) * time.Millisecond)
 			}
-			w.RetryAfter = engine.WaitOf(time.Duration(ms) * time.Millisecond)
 		}
 	}
 	return w, errors.Join(errs...)

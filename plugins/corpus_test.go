@@ -163,6 +163,10 @@ func TestReadCorpusNamesTheLine(t *testing.T) {
 	f(strings.Replace(good, `"unknown"`, `"bad"`, 1), `cannot read failure class "bad"`)
 	f(strings.Replace(good, `"body":"",`, ``, 1), "needs a body")
 	f(strings.Replace(good, `"request"}`, `"request","retry_after_ms":"7"}`, 1), "retry_after_ms")
+	f(strings.Replace(good, `"request"}`, `"request","retry_after_ms":9223372036854775807}`, 1), "at most 31622400000 (366 days)")
+	f(strings.Replace(good, "500", "-1", 1), "status is -1")
+	f(strings.Replace(good, `"body":""`, `"body":"","frames":["x"]`, 1), `the transport "http" has no frames`)
+	f(strings.Replace(good, `"http"`, `"network"`, 1), `the transport "network" has no body`)
 	f("{\n"+good+"\n[", "some.jsonl:3:")
 }
 

@@ -49,6 +49,9 @@ func pluginLearnCommand(e *env) *cobra.Command {
 			if err := seen.write(e.stdout, asJSON); err != nil {
 				return err
 			}
+			if seen.faulty > 0 {
+				fmt.Fprintf(e.stderr, "fourgate: left out %s of which a classifier gave no verdict; 'fourgate ledger list' shows its faults\n", count(seen.faulty, "failure"))
+			}
 			if len(seen.list) == 0 && !asJSON {
 				fmt.Fprintln(e.stderr, "fourgate: the ledger has no unknown failure with a shape")
 			}
@@ -73,14 +76,19 @@ type lesson struct {
 
 // lessons are the shapes that a ledger has.
 type lessons struct {
-	list  []*lesson
-	index map[lesson]*lesson
+	list   []*lesson
+	index  map[lesson]*lesson
+	faulty int // failures that no classifier gave a verdict on
 }
 
 func (l *lessons) add(r *engine.Record) {
 	for i := range r.Attempts() {
 		a := &r.Attempts()[i]
 		if a.Class() != engine.ClassUnknown || a.Shape() == (engine.Shape{}) {
+			continue
+		}
+		if a.ClassifierFault() != "" {
+			l.faulty++ // unknown for want of a verdict: a rule may know it already
 			continue
 		}
 		key := lesson{provider: a.Provider(), endpoint: a.Endpoint(), phase: a.Phase(), shape: a.Shape()}
@@ -254,6 +262,9 @@ func bodyOf(f engine.ShapeForm) string {
 	text := strings.TrimSpace(b.String())
 	if f.Body == "broken_json" {
 		text = strings.TrimRight(text, "}]")
+		if root == nil { // cut before its first whole member
+			text = "{"
+		}
 	}
 	return text
 }

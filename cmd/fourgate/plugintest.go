@@ -25,6 +25,19 @@ const builtinSubject = "builtin"
 // shares are percentages that a run must reach.
 type shares struct{ class, scope, wait float64 }
 
+// check refuses what is no percentage, with which any run would pass or none.
+func (s shares) check() error {
+	for _, f := range []struct {
+		name  string
+		least float64
+	}{{"class", s.class}, {"scope", s.scope}, {"retry-after", s.wait}} {
+		if !(f.least >= 0 && f.least <= 100) { // NaN is neither
+			return fmt.Errorf("-min-%s is %g; use a percentage from 0 to 100", f.name, f.least)
+		}
+	}
+	return nil
+}
+
 func pluginTestCommand(e *env) *cobra.Command {
 	var asJSON bool
 	var timeout time.Duration
@@ -35,6 +48,9 @@ func pluginTestCommand(e *env) *cobra.Command {
 			"A case is right if the class is the expected one or one of its alternatives, the scope is the expected\none, and so is the wait where it is tested. What the engine decides itself (the caller has gone, output\nhad been seen) is applied as for a request. Every case runs twice and must get one verdict.\n\n" +
 			"The exit code is 1 if a case is not right, or, with a -min flag, if a share is below it.",
 		RunE: func(cmd *cobra.Command, list []string) error {
+			if err := least.check(); err != nil {
+				return usageError{err}
+			}
 			corpus, err := corpusOf(list)
 			if err != nil {
 				return err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"text/template"
 
@@ -31,6 +32,17 @@ const (
 // maxName bounds a plugin's name.
 const maxName = 64
 
+// takenNames are those that the Go toolchain gives another meaning: a package of a program,
+// a directory that it reads in its own way, and the first parts of the standard library's
+// packages, which would hide the module.
+var takenNames = []string{
+	"all", "archive", "bufio", "builtin", "bytes", "cmd", "cmp", "compress", "container", "context", "crypto", "database",
+	"debug", "embed", "encoding", "errors", "expvar", "flag", "fmt", "go", "hash", "html", "image", "index", "internal", "io",
+	"iter", "log", "main", "maps", "math", "mime", "net", "os", "path", "plugin", "reflect", "regexp", "runtime", "slices",
+	"sort", "std", "strconv", "strings", "structs", "sync", "syscall", "testdata", "testing", "text", "time", "tool", "unicode",
+	"unique", "unsafe", "vendor", "weak",
+}
+
 // CheckName says what is wrong with a plugin's name. It becomes a directory, a package
 // and a block's label, so it has letters, digits, - and _ and begins with a letter.
 func CheckName(name string) error {
@@ -42,6 +54,9 @@ func CheckName(name string) error {
 		if !letter && (i == 0 || !(c >= '0' && c <= '9' || c == '-' || c == '_')) {
 			return fmt.Errorf("the name %q is none for a plugin; use lower-case letters, digits, - and _, and begin with a letter", name)
 		}
+	}
+	if slices.Contains(takenNames, name) {
+		return fmt.Errorf("the name %q is taken in Go; use another one, such as %q", name, name+"-classifier")
 	}
 	return nil
 }

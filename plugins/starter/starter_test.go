@@ -89,7 +89,7 @@ func TestCheckName(t *testing.T) {
 	t.Parallel()
 	for name, good := range map[string]bool{
 		"acme": true, "acme-2_x": true, "": false, "2acme": false, "Acme": false, "a/b": false, "..": false, "-x": false,
-		strings.Repeat("a", 65): false, "a b": false, "ä": false,
+		strings.Repeat("a", 65): false, "a b": false, "vendor": false, "net": false, "main": false, "networks": true, "ä": false,
 	} {
 		if err := starter.CheckName(name); (err == nil) != good {
 			t.Errorf("%q: %v", name, err)
