@@ -111,6 +111,13 @@ func (r *running) remove(x *exchange) {
 	x.prev, x.next = nil, nil
 }
 
+// empty says that no request runs: the records of all are closed.
+func (r *running) empty() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.first == nil
+}
+
 // cancelAll ends every running request and returns their number.
 func (r *running) cancelAll() int {
 	r.mu.Lock()
