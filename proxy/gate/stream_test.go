@@ -278,7 +278,9 @@ func TestChunking(t *testing.T) {
 			for len(rest) > 0 && s.verdict != Discard {
 				n := next(len(rest))
 				if s.verdict == Wait {
-					s.Feed(rest[:n])
+					if s.Feed(rest[:n]) == Commit {
+						s.Release() // as the driver does
+					}
 				} else {
 					s.Pass(rest[:n])
 				}
