@@ -164,6 +164,7 @@ func TestInterlocksHoldOverRandomFaults(t *testing.T) {
 		began, paid, earned := w.Now, 0.0, 0.0
 		for i := range requestsOfOneWorld {
 			w.LeavesAfter = -1
+			w.Oversleeps = func() time.Duration { return pick(c, 0, 0, c.upTo(4*time.Second)) }
 			if c.chance(25) {
 				w.LeavesAfter = c.upTo(12 * time.Second)
 			}

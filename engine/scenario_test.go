@@ -432,6 +432,27 @@ func TestHopelessWaitsEndAtOnce(t *testing.T) {
 	}
 }
 
+// TestLateWakersStartNothing has a driver that sleeps past the last useful moment.
+func TestLateWakersStartNothing(t *testing.T) {
+	t.Parallel()
+	c := catalog(t, spec(2))
+	w := &enginetest.World{
+		Now: start, Catalog: c, Standing: engine.NewStanding(), Rand: half{}, LeavesAfter: -1,
+		Upstream: func(*engine.Send) enginetest.Outcome { return failing(503) },
+		Classify: func(*engine.Evidence) engine.Verdict { return engine.Verdict{Class: engine.ClassProviderTransient} },
+		Decide: func(*engine.Question) engine.Decision {
+			return engine.Decision{Action: engine.Fallback, Delay: engine.WaitOf(time.Second)}
+		},
+		Oversleeps: func() time.Duration { return 57 * time.Second },
+	}
+	req := &engine.Request{ID: "r", Contract: engine.Contract{Model: "m", Endpoint: engine.OpenAIChat}, Idempotency: engine.Idempotency{ReplaySafe: true, Effects: engine.EffectsNone}}
+	req.Caller, _ = c.Caller("")
+	tr, err := w.Run(req)
+	if got := story(tr); err != nil || got != "a@0s exhausted 504 fourgate_deadline [budget]" {
+		t.Errorf("got %s, %v", got, err)
+	}
+}
+
 func TestLastAttemptKnowsTheChain(t *testing.T) {
 	t.Parallel()
 	s := spec(2)

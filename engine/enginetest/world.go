@@ -35,6 +35,8 @@ type World struct {
 	Decide   func(q *engine.Question) engine.Decision
 	// LeavesAfter is when the caller goes, counted from the request; negative: never.
 	LeavesAfter time.Duration
+	// Oversleeps is how much later than asked a wait ends; nil is never.
+	Oversleeps func() time.Duration
 }
 
 // Sent is one upstream call, as the world saw it.
@@ -102,7 +104,11 @@ func (w *World) Run(req *engine.Request) (Trace, error) {
 			ev = &engine.Decided{Attempt: i.Attempt, Decision: d}
 		case *engine.WaitUntil:
 			ev = &engine.Woke{}
-			if w.pass(&tr, i.At.Sub(w.Now)) {
+			wait := i.At.Sub(w.Now)
+			if w.Oversleeps != nil {
+				wait += w.Oversleeps()
+			}
+			if w.pass(&tr, wait) {
 				ev = &engine.Gone{}
 			}
 		case *engine.Relay:
