@@ -283,6 +283,10 @@ func (s *Store) Flush(ctx context.Context) error {
 	}
 }
 
+// hangWait is how long a write that has been given up may take to come back: much more
+// than SQLite's own wait for a lock, since a starved machine is no hanging disk.
+const hangWait = 3 * time.Second
+
 // Close writes what is left and closes the file. When ctx ends before a disk in
 // trouble has taken it, the rest is dropped and counted, and Close says so. Records
 // that come later are dropped.
@@ -295,7 +299,7 @@ func (s *Store) Close(ctx context.Context) error {
 	s.mu.Unlock()
 	select {
 	case <-s.ended:
-		return s.w.last
+		return s.w.result()
 	case <-ctx.Done():
 	}
 	s.mu.Lock()
@@ -307,8 +311,8 @@ func (s *Store) Close(ctx context.Context) error {
 	s.mu.Unlock()
 	select {
 	case <-s.ended:
-		return s.w.last
-	case <-time.After(2 * busyTimeout): // a disk that hangs may never return
+		return s.w.result()
+	case <-time.After(hangWait): // a disk that hangs may never return
 		return fmt.Errorf("cannot close ledger %q: the disk hangs: %w", s.options.Path, ctx.Err())
 	}
 }

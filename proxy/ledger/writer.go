@@ -27,6 +27,8 @@ type writer struct {
 	outage  time.Time // when the trouble began; zero while all is well
 	dropped int       // in this outage
 	last    error     // what this outage has cost, for Close
+	lost    int       // since Close gave up on the disk
+	end     error     // what that has cost
 }
 
 func (w *writer) run() {
@@ -163,10 +165,29 @@ func (w *writer) recovered() {
 func (w *writer) drop(b *batch, err error) {
 	w.dropped += b.closings
 	w.store.metrics.dropped.Add(float64(b.closings))
-	w.last = err
-	if b.closings > 0 {
-		w.last = fmt.Errorf("%w; %d records are lost", err, b.closings)
+	w.last = lostTo(err, w.dropped)
+	select {
+	case <-w.store.giveUp:
+		// A later, smaller batch may fit; what was lost at the end is lost all the same.
+		w.lost += b.closings
+		w.end = lostTo(err, w.lost)
+	default:
 	}
+}
+
+// result is what closing has to say once the writer has ended.
+func (w *writer) result() error {
+	if w.lost > 0 {
+		return w.end
+	}
+	return w.last
+}
+
+func lostTo(err error, records int) error {
+	if records == 0 {
+		return err
+	}
+	return fmt.Errorf("%w; %d records are lost", err, records)
 }
 
 // prune deletes a few old rows and says when to go on. Its errors aren't reported: the
