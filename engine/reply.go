@@ -90,8 +90,12 @@ func (p *plan) spent(t *trace, now time.Time) Reply {
 		r.RetryAfter = WaitOf(max(at.Sub(now), time.Second))
 	}
 	r.Message = fmt.Sprintf("no route is left for model %q", t.want.Model)
-	if n := len(t.record.attempts); n > 0 {
-		r.Message += fmt.Sprintf(" after %d failed %s", n, map[bool]string{true: "attempt", false: "attempts"}[n == 1])
+	switch n := len(t.record.attempts); n {
+	case 0:
+	case 1:
+		r.Message += " after 1 failed attempt"
+	default:
+		r.Message += fmt.Sprintf(" after %d failed attempts", n)
 	}
 	var b strings.Builder
 	for i := range t.record.attempts {

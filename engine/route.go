@@ -142,17 +142,17 @@ func (c *Catalog) groupsFor(caller *Caller, want Contract) ([]*Group, *Refusal) 
 	if groups := caller.routes[want]; len(groups) > 0 {
 		return groups, nil
 	}
-	known := map[string]bool{}
+	known := false
 	for _, g := range c.groups {
 		if slices.Contains(g.spec.Models, want.Model) {
 			if slices.Contains(caller.groups, g) {
 				return nil, &Refusal{Kind: RefusalNotAllowed, Message: fmt.Sprintf(
 					"model %q is not served over %s here; it is over %s", want.Model, want.Endpoint, endpointList(g.spec.Endpoints))}
 			}
-			known[want.Model] = true
+			known = true
 		}
 	}
-	if known[want.Model] {
+	if known {
 		return nil, &Refusal{Kind: RefusalNotAllowed, Message: fmt.Sprintf(
 			"caller %q may not use model %q", caller.spec.Name, want.Model)}
 	}

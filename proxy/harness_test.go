@@ -118,6 +118,7 @@ type setup struct {
 }
 
 type gateway struct {
+	headed   chan struct{} // closed once the next answer's head has come; nil tells nobody
 	addr     string
 	server   *proxy.Server
 	ledger   *ledger
@@ -223,6 +224,9 @@ func (g *gateway) post(t testing.TB, path, body string, headers ...string) respo
 
 func (g *gateway) do(t testing.TB, req *http.Request, headers ...string) response {
 	t.Helper()
+	if g.headed != nil {
+		defer func() { g.headed = nil }()
+	}
 	for _, h := range headers {
 		name, value, _ := strings.Cut(h, ": ")
 		req.Header.Set(name, value)
@@ -233,6 +237,9 @@ func (g *gateway) do(t testing.TB, req *http.Request, headers ...string) respons
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
+	if g.headed != nil {
+		close(g.headed)
+	}
 	b, err := io.ReadAll(resp.Body)
 	return response{resp.StatusCode, resp.Header, string(b), err}
 }

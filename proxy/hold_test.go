@@ -157,9 +157,6 @@ func TestFailureAfterKeepAlive(t *testing.T) {
 	} {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()
-			late := func(answer script) script {
-				return func(c net.Conn, n int) bool { time.Sleep(40 * time.Millisecond); return answer(c, n) }
-			}
 			for name, last := range map[string]struct {
 				answer       script
 				status, code string
@@ -167,8 +164,10 @@ func TestFailureAfterKeepAlive(t *testing.T) {
 				"exhausted":    {answer(503, "application/json", `{"error":{"message":"no"}}`), "exhausted 503", "no route is left"},
 				"caller's own": {answer(400, "application/json", `{"error":{"message":"bad temperature"}}`), "policy_stop 400", "bad temperature"},
 			} {
-				p := newProvider(t, late(last.answer))
+				headed := make(chan struct{})
+				p := newProvider(t, once(headed, last.answer))
 				g := setup{providers: []*provider{p}, hold: alive(10 * time.Millisecond)}.start(t)
+				g.headed = headed
 				got := g.post(t, path, c.request, "X-Request-Id: req-8")
 				events := strings.ReplaceAll(got.body, ": keep-alive\n\n", "")
 				if got.status != 200 || got.err != nil || !strings.HasPrefix(events, c.event) || strings.Count(events, "\n\n") != 1 ||
@@ -184,6 +183,18 @@ func TestFailureAfterKeepAlive(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// once answers when something has happened, or fails a test that waits for it in vain.
+func once(happened <-chan struct{}, answer script) script {
+	return func(c net.Conn, n int) bool {
+		select {
+		case <-happened:
+			return answer(c, n)
+		case <-time.After(20 * time.Second):
+			return false
+		}
 	}
 }
 
@@ -209,12 +220,11 @@ func TestCallerLeavesWhileKeptAlive(t *testing.T) {
 
 func TestDefectWhileKeptAlive(t *testing.T) {
 	t.Parallel()
-	slow := newProvider(t, func(c net.Conn, n int) bool {
-		time.Sleep(40 * time.Millisecond)
-		return answer(503, "application/json", `{}`)(c, n)
-	})
+	headed := make(chan struct{})
+	slow := newProvider(t, once(headed, answer(503, "application/json", `{}`)))
 	broken := func(*engine.Question) engine.Decision { panic("a defect of the policy's host") }
 	g := setup{providers: []*provider{slow}, hold: alive(10 * time.Millisecond), policy: broken}.start(t)
+	g.headed = headed
 	got := g.post(t, chatPath, streamRequest)
 	if got.err == nil {
 		t.Errorf("a defect ends in order: %q", got.body)
