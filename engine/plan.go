@@ -114,7 +114,7 @@ func (p *plan) label(ch *Channel) string {
 
 // question puts the facts about a failed attempt together.
 func (p *plan) question(t *trace, now time.Time, e engagement, f Failure, price float64) *Question {
-	t.fillQuestion(e, f)
+	t.fillQuestion(now, e, f)
 	q := &t.question
 	q.RouteAttempts = int(p.tries[e.link])
 	q.AttemptsUsed, q.AttemptsLeft = p.used, p.attempts-p.used

@@ -19,6 +19,7 @@ type Question struct {
 	Tools       bool
 	SDKRetry    int
 	Idempotency Idempotency
+	Now         time.Time // when the attempt had failed
 
 	Seq           int
 	Group         string

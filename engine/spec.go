@@ -100,6 +100,9 @@ type ChannelSpec struct {
 	Cost      Cost
 	Priority  int // lower is earlier; 0 means "in file order after all priorities"
 	Weight    int // for the strategy weighted; 0 means 1
+	// Labels are the configuration's own words for the channel, such as region = "eu".
+	// Nothing but a policy reads them.
+	Labels map[string]string
 }
 
 // BudgetSpec bounds one caller request.

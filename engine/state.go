@@ -349,7 +349,7 @@ func (s *relaying) step(t *trace, now time.Time, ev Event) (state, Instruction) 
 				t.classify = Classify{s.seq, s.channel, ev.Broken}
 				return &broken{s.engagement, ev.Broken}, &t.classify
 			}
-			return t.close(s.engagement, ev.Broken, Verdict{})
+			return t.close(now, s.engagement, ev.Broken, Verdict{})
 		}
 		t.attempt().class = ClassOK
 		t.standing.succeeded(now, s.channel, s.permit, s.seq == 1 && t.req.SDKRetry == 0, t.retry)
@@ -366,16 +366,16 @@ func (s *broken) step(t *trace, now time.Time, ev Event) (state, Instruction) {
 		if ev.Attempt != s.seq {
 			return s, nil
 		}
-		return t.close(s.engagement, s.evidence, ev.Verdict)
+		return t.close(now, s.engagement, s.evidence, ev.Verdict)
 	}
 	return s, nil
 }
 
 // close asks the policy about a committed attempt that broke.
-func (t *trace) close(e engagement, ev *Evidence, v Verdict) (state, Instruction) {
+func (t *trace) close(now time.Time, e engagement, ev *Evidence, v Verdict) (state, Instruction) {
 	f := FailureOf(v, ev)
 	t.fail(f)
-	t.fillQuestion(e, f)
+	t.fillQuestion(now, e, f)
 	t.ask = Ask{e.seq, &t.question}
 	return &closing{e, f}, &t.ask
 }

@@ -99,11 +99,11 @@ func (t *trace) use(ch *Channel, u Usage) {
 }
 
 // fillQuestion sets what is known without a plan.
-func (t *trace) fillQuestion(e engagement, f Failure) {
+func (t *trace) fillQuestion(now time.Time, e engagement, f Failure) {
 	fallback := t.question.Fallback
 	t.question = Question{
 		RequestID: t.req.ID, Caller: t.req.Caller.spec.Name, Contract: t.want, Stream: t.req.Stream, Tools: t.req.Tools,
-		SDKRetry: t.req.SDKRetry, Idempotency: t.req.Idempotency,
+		SDKRetry: t.req.SDKRetry, Idempotency: t.req.Idempotency, Now: now,
 		Seq: e.seq, Group: e.channel.group.spec.Name, Channel: e.channel.spec.Name, Provider: e.channel.provider.spec.Name,
 		RouteAttempts: 1, Failure: f, AttemptsUsed: e.seq, Fallback: fallback[:0],
 	}
