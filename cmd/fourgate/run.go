@@ -34,6 +34,7 @@ var commands = []func(*env) *cobra.Command{
 	fmtCommand,
 	chainCommand,
 	ledgerCommand,
+	policyCommand,
 	pluginCommand,
 	simCommand,
 	versionCommand,
