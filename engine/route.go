@@ -16,6 +16,7 @@ type Chain struct {
 	group    *Group // the primary group: its budget and its retry budget count
 	channels []*Channel
 	retry    RetryBudgetSpec
+	narrowed *Narrowing // what a route policy made of it, nil if none had a say
 }
 
 // Channels returns the chain's channels in order. Don't change the slice.
@@ -43,6 +44,7 @@ const (
 	RefusalNotAllowed               // the model exists, but not for this caller or endpoint
 	RefusalRate                     // a rate of the caller or of every group is spent
 	RefusalNoChannel                // all channels are set aside
+	RefusalPolicy                   // the route policy leaves no channel, or failed
 )
 
 // Refusal is why a request gets no chain.
@@ -50,6 +52,8 @@ type Refusal struct {
 	Kind       RefusalKind
 	RetryAfter Wait // when asking again may help
 	Message    string
+	// Narrowing is what a route policy did to the chain, nil if none had a say.
+	Narrowing *Narrowing
 }
 
 // Caller finds the application that shows key. Without configured callers everyone is
@@ -116,9 +120,9 @@ func (c *Catalog) Route(now time.Time, s *Standing, caller *Caller, want Contrac
 		if at := soonestOf(outs); !at.IsZero() {
 			wait = WaitOf(at.Sub(now))
 		}
-		return Chain{}, &Refusal{RefusalNoChannel, wait, fmt.Sprintf("no channel can serve model %q now", want.Model)}
+		return Chain{}, &Refusal{Kind: RefusalNoChannel, RetryAfter: wait, Message: fmt.Sprintf("no channel can serve model %q now", want.Model)}
 	}
-	return Chain{want, groups[0], channels, c.retry}, nil
+	return Chain{want: want, group: groups[0], channels: channels, retry: c.retry}, nil
 }
 
 // Explain gives the chain that a request would get now, and why each other channel of
@@ -131,11 +135,11 @@ func (c *Catalog) Explain(now time.Time, s *Standing, caller *Caller, want Contr
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	channels, outs := s.walk(now, groups, want.Model, r, []Out{})
-	return Chain{want, groups[0], channels, c.retry}, outs, nil
+	return Chain{want: want, group: groups[0], channels: channels, retry: c.retry}, outs, nil
 }
 
 func spent(message string, wait time.Duration) *Refusal {
-	return &Refusal{RefusalRate, WaitOf(wait), message}
+	return &Refusal{Kind: RefusalRate, RetryAfter: WaitOf(wait), Message: message}
 }
 
 func (c *Catalog) groupsFor(caller *Caller, want Contract) ([]*Group, *Refusal) {
