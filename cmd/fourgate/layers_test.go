@@ -51,7 +51,7 @@ var homes = map[string][]string{
 	"database/sql":                        {"proxy/ledger"},
 	"github.com/spf13/cobra":              {"cmd/fourgate"},
 	"github.com/tidwall/gjson":            {"plugins", "proxy", "proxy/gate", "proxy/judge", "proxy/sim"},
-	"github.com/prometheus/client_golang": {"plugins", "proxy", "proxy/admin", "proxy/ledger", "cmd/fourgate"},
+	"github.com/prometheus/client_golang": {"plugins", "policies", "proxy", "proxy/admin", "proxy/ledger", "cmd/fourgate"},
 }
 
 // pure are the packages that do no I/O, and pureImports all of the standard library
