@@ -12,6 +12,7 @@ type batch struct {
 	text     []byte
 	rows     []row
 	closings int // rows that hold a finished request
+	others   []other
 
 	fate *fate // nil as long as nobody waits
 }
@@ -28,6 +29,13 @@ type row struct {
 	id, json, end int
 	again         bool // an earlier batch has the request's opening
 	closing       bool
+}
+
+// other is one disagreement: its key, and where its request's id and its JSON lie in the
+// text.
+type other struct {
+	key           int64
+	id, json, end int
 }
 
 // maxSpareText is the largest buffer that an empty batch keeps; one that grew in an
@@ -65,6 +73,25 @@ func (b *batch) fields(i int) (key int64, id, json string) {
 	return w.key, alias(b.text[w.id:w.json]), alias(b.text[w.json:w.end])
 }
 
+// addOther puts a disagreement in.
+func (b *batch) addOther(key int64, d *engine.Disagreement) {
+	o := other{key: key, id: len(b.text)}
+	b.text = append(b.text, d.RequestID...)
+	o.json = len(b.text)
+	b.text = d.AppendJSON(b.text)
+	o.end = len(b.text)
+	b.others = append(b.others, o)
+}
+
+// other returns what is bound for disagreement i, as fields does for a row.
+func (b *batch) other(i int) (key int64, id, json string) {
+	o := b.others[i]
+	return o.key, alias(b.text[o.id:o.json]), alias(b.text[o.json:o.end])
+}
+
+// empty says that there is nothing to write.
+func (b *batch) empty() bool { return len(b.rows) == 0 && len(b.others) == 0 }
+
 func alias(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // wait returns where the batch's fate will be known. Only for a batch that is still
@@ -88,7 +115,7 @@ func (b *batch) settle(err error) {
 // reset empties the batch for its next use.
 func (b *batch) reset() {
 	if cap(b.text) > maxSpareText {
-		b.text, b.rows = nil, nil
+		b.text, b.rows, b.others = nil, nil, nil
 	}
-	*b = batch{text: b.text[:0], rows: b.rows[:0]}
+	*b = batch{text: b.text[:0], rows: b.rows[:0], others: b.others[:0]}
 }

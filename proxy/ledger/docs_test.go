@@ -12,8 +12,8 @@ import (
 	"github.com/fourgate-dev/fourgate/engine"
 )
 
-// TestTheManualIsRight holds docs/ledger.md against the product: its record is one that
-// the engine writes, and its SQL runs.
+// TestTheManualIsRight holds docs/ledger.md against the product: its record and its
+// disagreement are such as the engine writes, and its SQL runs.
 func TestTheManualIsRight(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/ledger.md")
@@ -29,21 +29,27 @@ func TestTheManualIsRight(t *testing.T) {
 	}
 
 	examples := blocks("json")
-	if len(examples) != 1 {
-		t.Fatalf("the manual shows %d records, want one", len(examples))
+	if len(examples) != 2 {
+		t.Fatalf("the manual shows %d examples, want a record and a disagreement", len(examples))
 	}
 	r, err := engine.ParseRecord([]byte(examples[0]))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var want, got any
-	for text, to := range map[string]*any{examples[0]: &want, string(r.AppendJSON(nil)): &got} {
-		if err := json.Unmarshal([]byte(text), to); err != nil {
-			t.Fatal(err)
-		}
+	d, err := engine.ParseDisagreement([]byte(examples[1]))
+	if err != nil {
+		t.Fatal(err)
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the manual's record is not what the engine writes:\n%s", diff)
+	for i, written := range [][]byte{r.AppendJSON(nil), d.AppendJSON(nil)} {
+		var want, got any
+		for text, to := range map[string]*any{examples[i]: &want, string(written): &got} {
+			if err := json.Unmarshal([]byte(text), to); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("example %d of the manual is not what the engine writes:\n%s", i+1, diff)
+		}
 	}
 
 	b := openStore(t, Options{}, seams{})

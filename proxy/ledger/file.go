@@ -50,10 +50,12 @@ func (s seams) meet(at step) error {
 // without database/sql between them, whose pool, locks and conversions would cost as
 // much as a third of the write.
 type file struct {
-	seams                                   seams
-	conn                                    driver.Conn
-	begin, commit, insert, update, pruneOld driver.Stmt
-	args                                    [3]driver.NamedValue // of insert and update
+	seams                         seams
+	conn                          driver.Conn
+	begin, commit, insert, update driver.Stmt
+	insertOther                   driver.Stmt          // a disagreement
+	pruneOld, pruneOthers         driver.Stmt          // records, disagreements
+	args                          [3]driver.NamedValue // of the inserts and update
 }
 
 // openFile opens the file, creates it and its tables where they are missing, and
@@ -126,7 +128,9 @@ func (f *file) setUp(durability Durability) error {
 		{&f.commit, "COMMIT"},
 		{&f.insert, insertRow},
 		{&f.update, updateRow},
+		{&f.insertOther, insertDisagreement},
 		{&f.pruneOld, prune},
+		{&f.pruneOthers, pruneDisagreements},
 	} {
 		stmt, err := f.conn.Prepare(p.sql)
 		if err != nil {
@@ -156,22 +160,21 @@ func (f *file) migrate() error {
 	}
 	switch state := (marks{id, version, tables}); {
 	case state.empty():
-		return f.create()
+		return f.change(createTables, createDisagreements, fmt.Sprintf("PRAGMA application_id = %d", applicationID))
 	default:
-		return state.check()
+		if err := state.check(); err != nil || state.version >= withDisagreements {
+			return err
+		}
+		return f.change(createDisagreements)
 	}
 }
 
-func (f *file) create() error {
+// change brings the tables to this version in one transaction.
+func (f *file) change(steps ...string) error {
 	if err := f.run("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
-	for _, sql := range []string{
-		createTables,
-		fmt.Sprintf("PRAGMA application_id = %d", applicationID),
-		fmt.Sprintf("PRAGMA user_version = %d", schemaVersion),
-		"COMMIT",
-	} {
+	for _, sql := range append(steps, fmt.Sprintf("PRAGMA user_version = %d", schemaVersion), "COMMIT") {
 		if err := f.run(sql); err != nil {
 			return err // closing the connection rolls back
 		}
@@ -200,6 +203,12 @@ func (f *file) put(b *batch) error {
 			return err
 		}
 	}
+	for i := range b.others {
+		f.args[0].Value, f.args[1].Value, f.args[2].Value = b.other(i)
+		if _, err := f.exec(stepPut, f.insertOther, f.args[:]); err != nil {
+			return err
+		}
+	}
 	_, err := f.exec(stepCommit, f.commit, nil)
 	return err
 }
@@ -209,17 +218,24 @@ func touched(res driver.Result) bool {
 	return err == nil && n > 0
 }
 
-// prune deletes some of the rows from before a time and says how many.
-func (f *file) prune(before time.Time) (int64, error) {
+// prune deletes some of the rows from before a time and says whether there may be more.
+func (f *file) prune(before time.Time) (more bool, err error) {
 	args := []driver.NamedValue{
 		{Ordinal: 1, Value: before.UnixNano()},
 		{Ordinal: 2, Value: int64(rowsPerPrune)},
 	}
-	res, err := f.exec(stepPrune, f.pruneOld, args)
-	if err != nil {
-		return 0, err
+	for _, stmt := range []driver.Stmt{f.pruneOld, f.pruneOthers} {
+		res, err := f.exec(stepPrune, stmt, args)
+		if err != nil {
+			return false, err
+		}
+		n, err := res.RowsAffected()
+		if err != nil {
+			return false, err
+		}
+		more = more || n == rowsPerPrune
 	}
-	return res.RowsAffected()
+	return more, nil
 }
 
 func (f *file) exec(at step, stmt driver.Stmt, args []driver.NamedValue) (driver.Result, error) {
@@ -256,7 +272,7 @@ func (f *file) number(sql string) (int64, error) {
 // close rolls back what is open and releases the file. The last connection to a file
 // also moves the write-ahead log into it.
 func (f *file) close() {
-	for _, stmt := range []driver.Stmt{f.begin, f.commit, f.insert, f.update, f.pruneOld} {
+	for _, stmt := range []driver.Stmt{f.begin, f.commit, f.insert, f.update, f.insertOther, f.pruneOld, f.pruneOthers} {
 		if stmt != nil {
 			_ = stmt.Close() // its error repeats the statement's last one
 		}

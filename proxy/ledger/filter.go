@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/fourgate-dev/fourgate/engine"
@@ -33,12 +34,25 @@ func (f Filter) query() (string, []any) {
 			add("instr(record, ?)", `"`+w+`"`)
 		}
 	}
+	if f.Decided {
+		where = append(where, `instr(record, '"decision":{')`)
+	}
+	if f.Disagreed {
+		where = append(where, disagreed)
+	}
 	q := "SELECT record FROM records"
 	if len(where) > 0 {
 		q += " WHERE " + strings.Join(where, " AND ")
 	}
 	return q + " ORDER BY key DESC", args
 }
+
+// disagreed says that a record's request has a disagreement, of its own time: a caller may
+// have used one id for several requests. Keys may be a little later than what they stand
+// for, so a millisecond at both ends belongs to it.
+const disagreed = `EXISTS (SELECT 1 FROM disagreements AS d WHERE d.request_id = records.request_id
+	AND d.key >= records.key - 1000000
+	AND (record ->> '$.terminal' IS NULL OR d.key <= records.key + (record ->> '$.elapsed_ms' + 1) * 1000000))`
 
 // plain says whether every JSON encoder writes the text as it is.
 func plain(s string) bool {
@@ -58,16 +72,20 @@ func (f Filter) match(r *engine.Record) bool {
 	switch {
 	case f.RequestID != "" && f.RequestID != r.RequestID(),
 		!f.Since.IsZero() && r.At().Before(f.Since),
+		!f.Until.IsZero() && !r.At().Before(f.Until),
 		f.Terminal != engine.TerminalNone && f.Terminal != r.Terminal(),
 		f.Running && r.Terminal() != engine.TerminalNone,
 		f.Model != "" && f.Model != r.Contract().Model,
 		f.Caller != "" && f.Caller != r.Caller():
 		return false
 	}
+	attempts := r.Attempts()
+	if f.Decided && !slices.ContainsFunc(attempts, decided) {
+		return false
+	}
 	if f.Channel == "" && f.Class == nil {
 		return true
 	}
-	attempts := r.Attempts()
 	for i := range attempts {
 		a := &attempts[i]
 		if f.Channel != "" && f.Channel != a.Channel() {
@@ -79,4 +97,9 @@ func (f Filter) match(r *engine.Record) bool {
 		return true
 	}
 	return false
+}
+
+func decided(a engine.AttemptRecord) bool {
+	_, ok := a.Decision()
+	return ok
 }

@@ -11,6 +11,9 @@ type metrics struct {
 	written  prometheus.Counter
 	dropped  prometheus.Counter
 	unsynced prometheus.Counter
+	// othersDropped counts disagreements.
+	othersDropped prometheus.Counter
+
 	registry prometheus.Registerer
 	all      []prometheus.Collector
 }
@@ -30,8 +33,12 @@ func newMetrics(registry prometheus.Registerer, queued func() float64) (*metrics
 			Name: "fourgate_ledger_unsynced_total",
 			Help: "Times that a request went on before its record was on disk although durability is sync.",
 		}),
+		othersDropped: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "fourgate_ledger_disagreements_dropped_total",
+			Help: "Disagreements of candidate policies that were lost because the ledger could not be written.",
+		}),
 	}
-	m.all = []prometheus.Collector{m.written, m.dropped, m.unsynced,
+	m.all = []prometheus.Collector{m.written, m.dropped, m.unsynced, m.othersDropped,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "fourgate_ledger_queue_records",
 			Help: "Records that wait in memory to be written to the ledger.",

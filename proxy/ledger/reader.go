@@ -33,8 +33,9 @@ const readTimeout = 5 * time.Second
 // written when each call began, and never holds the proxy up. Its methods may be called
 // from many goroutines.
 type Reader struct {
-	path string
-	db   *sql.DB
+	path    string
+	db      *sql.DB
+	version int64 // of the tables
 }
 
 // OpenReader opens an existing ledger. It doesn't change the file.
@@ -46,34 +47,35 @@ func OpenReader(path string) (*Reader, error) {
 		return nil, fmt.Errorf("cannot read ledger %q: there is no such file; "+
 			"it is made when `fourgate serve` starts, at the path in the ledger block", path)
 	}
-	db, err := openToRead(path, "mode=ro")
+	db, version, err := openToRead(path, "mode=ro")
 	if err != nil && cannotShare(err) && !exists(path+"-wal") {
 		// A copy on a medium that can't be written has no room for the files by
 		// which readers and a writer agree. Without a log there is no writer.
-		db, err = openToRead(path, "mode=ro&immutable=1")
+		db, version, err = openToRead(path, "mode=ro&immutable=1")
 	}
 	if err != nil {
 		return nil, explain("read", path, err)
 	}
-	return &Reader{path: path, db: db}, nil
+	return &Reader{path: path, db: db, version: version}, nil
 }
 
-func openToRead(path, mode string) (*sql.DB, error) {
+func openToRead(path, mode string) (*sql.DB, int64, error) {
 	dsn, err := dataSource(path, fmt.Sprintf("%s&_pragma=query_only(1)&_pragma=busy_timeout(%d)",
 		mode, readTimeout.Milliseconds()))
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	connector, err := sqlite.NewConnector(dsn)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	db := sql.OpenDB(connector)
-	if err := checkTables(db); err != nil {
+	version, err := checkTables(db)
+	if err != nil {
 		_ = db.Close() // nothing was written
-		return nil, err
+		return nil, 0, err
 	}
-	return db, nil
+	return db, version, nil
 }
 
 func exists(path string) bool {
@@ -81,15 +83,16 @@ func exists(path string) bool {
 	return err == nil
 }
 
-func checkTables(db *sql.DB) error {
+// checkTables returns the version of the tables, if this program knows it.
+func checkTables(db *sql.DB) (version int64, err error) {
 	var m marks
-	err := db.QueryRow("SELECT a.application_id, v.user_version, (SELECT count(*) FROM sqlite_schema)"+
+	err = db.QueryRow("SELECT a.application_id, v.user_version, (SELECT count(*) FROM sqlite_schema)"+
 		" FROM pragma_application_id AS a, pragma_user_version AS v").
 		Scan(&m.applicationID, &m.version, &m.tables)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	return m.check()
+	return m.version, m.check()
 }
 
 // Close releases the file.
@@ -100,12 +103,15 @@ func (r *Reader) Close() error { return r.db.Close() }
 type Filter struct {
 	RequestID string          // exactly; a caller may have used one id for several requests
 	Since     time.Time       // arrived then or later
+	Until     time.Time       // arrived before
 	Terminal  engine.Terminal // how the request ended
 	Running   bool            // not ended: in flight, or cut off by the death of its process
 	Model     string          // that the caller asked for
 	Caller    string
 	Channel   string        // of an attempt
 	Class     *engine.Class // of a failed attempt; a pointer since unknown is a class, too
+	Decided   bool          // a policy was asked about an attempt
+	Disagreed bool          // a candidate policy has disagreed about an attempt
 	Limit     int           // 0 means DefaultLimit for List, no limit for All
 }
 
@@ -134,6 +140,9 @@ func (r *Reader) List(ctx context.Context, f Filter) ([]*engine.Record, error) {
 // and one as the last thing if the file can't be read on.
 func (r *Reader) All(ctx context.Context, f Filter) iter.Seq2[*engine.Record, error] {
 	return func(yield func(*engine.Record, error) bool) {
+		if f.Disagreed && r.version < withDisagreements {
+			return
+		}
 		query, args := f.query()
 		rows, err := r.db.QueryContext(ctx, query, args...)
 		if err != nil {

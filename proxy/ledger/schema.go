@@ -4,7 +4,7 @@ package ledger
 // version of its tables in user_version.
 const (
 	applicationID = 0x46474c47
-	schemaVersion = 1
+	schemaVersion = 2
 )
 
 // pageSize is twice to four times SQLite's default. A record takes 0.5 to 2 kB, and
@@ -66,6 +66,22 @@ SELECT
 FROM records, json_each(records.record, '$.attempts') AS a;
 `
 
+// createDisagreements makes version 2 of version 1: where candidate policies disagree with
+// the one that decides. The key is when the attempt had failed, made unique like that of
+// records.
+const createDisagreements = `
+CREATE TABLE disagreements (
+	key          INTEGER PRIMARY KEY,
+	request_id   TEXT NOT NULL,
+	disagreement TEXT NOT NULL
+) STRICT;
+
+CREATE INDEX disagreements_by_id ON disagreements (request_id);
+`
+
+// withDisagreements is the first version that has the table.
+const withDisagreements = 2
+
 // insertRow and updateRow write one row. Statements of one row need no statement
 // journal; one of many rows, or an upsert, makes SQLite copy every page that it
 // touches, which costs more than the calls that it saves.
@@ -74,8 +90,14 @@ FROM records, json_each(records.record, '$.attempts') AS a;
 const (
 	insertRow = "INSERT OR IGNORE INTO records (key, request_id, record) VALUES (?1, ?2, ?3)"
 	updateRow = "UPDATE records SET record = ?3 WHERE key = ?1 AND request_id = ?2"
+
+	insertDisagreement = "INSERT OR IGNORE INTO disagreements (key, request_id, disagreement) VALUES (?1, ?2, ?3)"
 )
 
-// prune deletes the oldest rows before a time, a few at once.
-const prune = "DELETE FROM records WHERE key IN" +
-	" (SELECT key FROM records WHERE key < ? ORDER BY key LIMIT ?)"
+// These delete the oldest rows before a time, a few at once.
+const (
+	prune = "DELETE FROM records WHERE key IN" +
+		" (SELECT key FROM records WHERE key < ? ORDER BY key LIMIT ?)"
+	pruneDisagreements = "DELETE FROM disagreements WHERE key IN" +
+		" (SELECT key FROM disagreements WHERE key < ? ORDER BY key LIMIT ?)"
+)

@@ -91,12 +91,13 @@ type Store struct {
 
 	trouble atomic.Pointer[trouble] // why the last try to write has failed; nil if it has not
 
-	mu      sync.Mutex
-	pending *batch // what the writer takes next
-	turn    uint64 // counts the batches, so that [place] can name one
-	lastKey int64
-	running map[identity]place
-	closed  bool
+	mu        sync.Mutex
+	pending   *batch // what the writer takes next
+	turn      uint64 // counts the batches, so that [place] can name one
+	lastKey   int64  // of a record
+	lastOther int64  // of a disagreement
+	running   map[identity]place
+	closed    bool
 
 	begun  chan struct{} // pending is no longer empty
 	hurry  chan struct{} // don't wait for more
@@ -181,12 +182,12 @@ func (s *Store) note(r *engine.Record, closing bool) {
 	id := identity{maphash.String(s.seed, r.RequestID()), r.At().UnixNano()}
 
 	s.mu.Lock()
+	first := s.pending.empty()
 	full, kept := s.keep(id, r, closing)
 	var fate *fate
 	if kept && s.options.Durability == Sync {
 		fate = s.pending.wait()
 	}
-	first := kept && len(s.pending.rows) == 1
 	s.mu.Unlock()
 
 	if !kept {
@@ -240,6 +241,28 @@ func (s *Store) keep(id identity, r *engine.Record, closing bool) (full, kept bo
 		s.running[id] = p
 	}
 	return len(b.rows) >= batchRecords, true
+}
+
+// Disagreed keeps the answer of a candidate policy that isn't the one that decides. It
+// returns at once, with [Sync] too: no request depends on it. Of what may wait for the
+// disk, records come first: when disagreements are a quarter as many as there may be
+// records, or half of the bytes are used, more are dropped and counted.
+func (s *Store) Disagreed(d engine.Disagreement) {
+	s.mu.Lock()
+	b := s.pending
+	first := b.empty()
+	kept := !s.closed && len(b.text) < s.options.QueueBytes/2 && len(b.others) < (s.options.QueueRecords+3)/4
+	if kept {
+		s.lastOther = max(s.lastOther+1, d.At.UnixNano())
+		b.addOther(s.lastOther, &d)
+	}
+	s.mu.Unlock()
+	switch {
+	case !kept:
+		s.metrics.othersDropped.Inc()
+	case first:
+		signal(s.begun)
+	}
 }
 
 // await holds a request up until its batch is on disk or there is no hope of it soon.

@@ -56,7 +56,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 		{"a newer version's", func(t *testing.T, dir string) string {
 			return sqlFile(t, dir, "CREATE TABLE records (x)",
 				fmt.Sprintf("PRAGMA application_id = %d", applicationID), "PRAGMA user_version = 99")
-		}, "a newer Fourgate has written it (schema 99, this one knows 1); upgrade Fourgate"},
+		}, "a newer Fourgate has written it (schema 99, this one knows 2); upgrade Fourgate"},
 		{"damaged", func(t *testing.T, _ string) string {
 			b := openStore(t, Options{}, seams{})
 			b.Closed(success(t, 1))
@@ -324,11 +324,15 @@ func TestEveryOperationMayFailOnce(t *testing.T) {
 		_ = b.Flush(t.Context()) // the error of the first try, if it was this one's turn
 		for i := range records {
 			b.Closed(success(t, i))
+			b.Disagreed(disagreement(i, "abort"))
 		}
 		_ = b.Flush(t.Context())
 		b.close()
 		if got := len(b.ids()); got != records {
 			t.Errorf("operation %d failed: the ledger has %d records, want %d", n, got, records)
+		}
+		if got := len(b.disagreements(DisagreementFilter{})); got != records {
+			t.Errorf("operation %d failed: the ledger has %d disagreements, want %d", n, got, records)
 		}
 		return int(count.Load())
 	}

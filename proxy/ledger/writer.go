@@ -80,7 +80,7 @@ func (w *writer) write() {
 		b.reset()
 		w.spare = b
 	}()
-	if len(b.rows) == 0 {
+	if b.empty() {
 		b.settle(nil)
 		return
 	}
@@ -165,6 +165,7 @@ func (w *writer) recovered() {
 func (w *writer) drop(b *batch, err error) {
 	w.dropped += b.closings
 	w.store.metrics.dropped.Add(float64(b.closings))
+	w.store.metrics.othersDropped.Add(float64(len(b.others)))
 	w.last = lostTo(err, w.dropped)
 	select {
 	case <-w.store.giveUp:
@@ -196,8 +197,8 @@ func (w *writer) prune() time.Duration {
 	if w.file == nil {
 		return pruneEvery
 	}
-	n, err := w.file.prune(time.Now().Add(-w.store.options.Retention))
-	if err == nil && n == rowsPerPrune {
+	more, err := w.file.prune(time.Now().Add(-w.store.options.Retention))
+	if err == nil && more {
 		return pruneAgain
 	}
 	return pruneEvery
