@@ -52,6 +52,9 @@ func FailureOf(v Verdict, ev *Evidence) Failure {
 	if f.class > ClassOK {
 		f.class, f.fault = ClassUnknown, "nonsense"
 	}
+	if f.scope > ScopeProvider {
+		f.scope, f.fault = ScopeNone, "nonsense"
+	}
 	if f.reason == (Reason{}) {
 		f.reason = defaultReason(f.class)
 	}

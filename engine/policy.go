@@ -76,11 +76,25 @@ type Decision struct {
 	Gates   Gates
 	Rule    string // where the answer came from, file:line
 	// Fault is set when the policy gave no usable answer: "undefined", "conflict",
-	// "mistyped", "timeout", "error". The action is abort then.
+	// "mistyped", "timeout", "error". The engine aborts then, whatever else is set, and
+	// records the reason policy_error.
 	Fault string
 	// Why says for a log what was wrong with the answer, with its place. It is for the
 	// people who run the proxy, never for callers.
 	Why string
+}
+
+// reasonPolicyError is the reason of a decision, and of a route answer, that could not
+// be used.
+var reasonPolicyError = Reason{"policy_error"}
+
+// usable is the decision as the engine takes it: one with a fault aborts, changes
+// nothing, and has the reason policy_error.
+func (d Decision) usable() Decision {
+	if d.Fault == "" {
+		return d
+	}
+	return Decision{Reason: reasonPolicyError, Rule: d.Rule, Fault: d.Fault, Why: d.Why}
 }
 
 // Policy answers a question about a failed attempt. It must not keep q, and may be

@@ -119,6 +119,9 @@ func (c chaos) verdict(*engine.Evidence) engine.Verdict {
 
 func (c chaos) decision(q *engine.Question) engine.Decision {
 	d := engine.Decision{Action: pick(c, engine.Abort, engine.Retry, engine.Retry, engine.Fallback, engine.Fallback, engine.Substitute)}
+	if c.chance(3) {
+		d.Fault = pick(c, "undefined", "conflict", "mistyped", "timeout", "error")
+	}
 	if c.chance(40) {
 		d.Delay = engine.WaitOf(pick(c, 0, c.upTo(3*time.Second), time.Hour))
 	}
@@ -140,6 +143,9 @@ func (c chaos) request(caller *engine.Caller, i int) *engine.Request {
 		ID: fmt.Sprintf("r%d", i), Caller: caller, Contract: engine.Contract{Model: "m", Endpoint: engine.OpenAIChat},
 		Stream: c.chance(50), SDKRetry: pick(c, 0, 0, 0, 1, 9, -1),
 		Idempotency: engine.Idempotency{ReplaySafe: c.chance(70), Effects: pick(c, engine.EffectsNone, engine.EffectsNone, engine.EffectsPossible, engine.EffectsRecorded, engine.EffectsUnknown)},
+	}
+	if c.chance(30) {
+		req.Idempotency.Key = secretText
 	}
 	if c.chance(20) {
 		req.TimeLimit = engine.WaitOf(c.upTo(20 * time.Second))
@@ -340,5 +346,5 @@ func promises(tr enginetest.Trace, routes map[string]int) string {
 			return "an attempt that didn't fail was followed by another"
 		}
 	}
-	return ""
+	return misremembered(tr.Asked, again)
 }

@@ -58,6 +58,8 @@ type DecisionRecord struct {
 	delay     time.Duration
 	interlock Interlock
 	fault     string // of the policy
+	effects   []Effect
+	asked     *asked // nil in records of older versions
 }
 
 // RequestID returns the id that callers and upstreams have seen.
@@ -177,7 +179,12 @@ func (d DecisionRecord) Delay() time.Duration { return d.delay }
 // Interlock returns the interlock that acted, if one did.
 func (d DecisionRecord) Interlock() Interlock { return d.interlock }
 
-// Fault returns what was wrong with the policy's answer, if anything.
+// Effects returns the changes to keys and channels that the policy asked for. Those of a
+// failure that only its request is to blame for were not made. Don't change the slice.
+func (d DecisionRecord) Effects() []Effect { return d.effects }
+
+// Fault returns what was wrong with the policy's answer, if anything; the reason is
+// policy_error then.
 func (d DecisionRecord) Fault() string { return d.fault }
 
 // Ledger keeps records. Both calls return at once, never fail a request, and read the

@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -201,15 +203,26 @@ func (d *DecisionRecord) appendJSON(b []byte) []byte {
 	b = append(b, `,"interlock":`...)
 	b = appendWord(b, d.interlock.String())
 	if d.fault != "" {
-		b = append(b, `,"policy_fault":`...)
+		b = append(b, `,"policy_error":`...)
 		b = appendString(b, d.fault)
+	}
+	if len(d.effects) > 0 {
+		b = appendEffects(append(b, `,"effects":`...), d.effects)
+	}
+	if d.asked != nil {
+		b = d.asked.appendJSON(append(b, `,"asked":`...))
 	}
 	return append(b, '}')
 }
 
-// appendMS writes milliseconds with at most three decimals.
+// maxMicros bounds a recorded time to 35 years either way: up to there, microseconds
+// come back exactly from a JSON number of milliseconds.
+const maxMicros = 1 << 50
+
+// appendMS writes milliseconds with at most three decimals. Their whole part is the one
+// that policies see.
 func appendMS(b []byte, d time.Duration) []byte {
-	us := d.Microseconds()
+	us := min(max(d.Microseconds(), -maxMicros), maxMicros)
 	if us%1000 == 0 {
 		return strconv.AppendInt(b, us/1000, 10)
 	}
@@ -300,7 +313,10 @@ type attemptForm struct {
 		Gates     map[string]string `json:"gates"`
 		DelayMS   float64           `json:"delay_ms"`
 		Interlock string            `json:"interlock"`
-		Fault     string            `json:"policy_fault"`
+		Fault     string            `json:"policy_error"`
+		OldFault  string            `json:"policy_fault"` // an earlier name
+		Effects   []effectForm      `json:"effects"`
+		Asked     *askedForm        `json:"asked"`
 	} `json:"decision"`
 }
 
@@ -315,7 +331,7 @@ func ParseRecord(b []byte) (*Record, error) {
 	terminal, _ := ParseTerminal(f.Terminal)
 	r := &Record{
 		requestID: f.RequestID, caller: f.Caller, contract: Contract{f.Contract.Model, endpoint}, sdkRetry: f.SDKRetry,
-		at: f.At, terminal: terminal, status: f.Status, elapsed: fromMS(f.ElapsedMS),
+		at: writable(f.At), terminal: terminal, status: f.Status, elapsed: fromMS(f.ElapsedMS),
 	}
 	for i := range f.Attempts {
 		r.attempts = append(r.attempts, f.Attempts[i].record())
@@ -350,7 +366,10 @@ func (f *attemptForm) record() AttemptRecord {
 	}
 	if d := f.Decision; d != nil {
 		a.decided = true
-		a.decision = DecisionRecord{channel: d.Channel, rule: d.Rule, delay: fromMS(d.DelayMS), fault: d.Fault}
+		a.decision = DecisionRecord{channel: d.Channel, rule: d.Rule, delay: fromMS(d.DelayMS), fault: cmp.Or(d.Fault, d.OldFault), effects: effectsOf(d.Effects)}
+		if d.Asked != nil {
+			a.decision.asked = d.Asked.asked()
+		}
 		a.decision.action, _ = ParseAction(d.Action)
 		a.decision.reason, _ = ParseReason(d.Reason)
 		a.decision.interlock, _ = parse[Interlock]("interlock", interlockNames[:], d.Interlock)
@@ -370,6 +389,16 @@ func tokensAt(n *int64) Tokens {
 	return TokensOf(*n)
 }
 
+// writable is t in UTC, or the zero time where that has no year of four digits, which
+// RFC 3339 can't say.
+func writable(t time.Time) time.Time {
+	t = t.UTC()
+	if y := t.Year(); y < 0 || y > 9999 {
+		return time.Time{}
+	}
+	return t
+}
+
 func fromMS(ms float64) time.Duration {
-	return time.Duration(ms*1000+0.5) * time.Microsecond
+	return time.Duration(math.Round(min(max(ms*1000, -maxMicros), maxMicros))) * time.Microsecond
 }

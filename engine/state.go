@@ -164,9 +164,10 @@ func (s *asking) step(t *trace, now time.Time, ev Event) (state, Instruction) {
 		if ev.Attempt != s.seq {
 			return s, nil
 		}
-		t.standing.apply(now, blamed(s.failure, ev.Decision.Effects), s.channel, s.key, t.want.Model, s.permit)
-		t.decide(ev.Decision)
-		return s.obey(t, now, ev.Decision)
+		d := ev.Decision.usable()
+		t.standing.apply(now, blamed(s.failure, d.Effects), s.channel, s.key, t.want.Model, s.permit)
+		t.decide(d)
+		return s.obey(t, now, d)
 	}
 	return s, nil
 }
@@ -388,9 +389,10 @@ func (s *closing) step(t *trace, now time.Time, ev Event) (state, Instruction) {
 		if ev.Attempt != s.seq {
 			return s, nil
 		}
-		t.standing.apply(now, blamed(s.failure, ev.Decision.Effects), s.channel, s.key, t.want.Model, s.permit)
-		t.decide(ev.Decision)
-		if ev.Decision.Action != Abort {
+		d := ev.Decision.usable()
+		t.standing.apply(now, blamed(s.failure, d.Effects), s.channel, s.key, t.want.Model, s.permit)
+		t.decide(d)
+		if d.Action != Abort {
 			t.decision().interlock = InterlockCommitted
 		}
 		return t.finish(now, TerminalPartial, s.failure.partialReply())

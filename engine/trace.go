@@ -88,6 +88,7 @@ func (t *trace) decide(d Decision) {
 	delay, _ := d.Delay.Get()
 	a.decision = DecisionRecord{
 		action: d.Action, reason: d.Reason, rule: d.Rule, gates: d.Gates, delay: delay, fault: d.Fault,
+		effects: recordedEffects(d.Effects), asked: askedOf(&t.question),
 	}
 }
 

@@ -54,6 +54,10 @@ type Asked struct {
 	Decision engine.Decision
 	// Committed says that the question came after commit.
 	Committed bool
+	// Interlock is the one that acted on the decision at once, before any wait.
+	Interlock engine.Interlock
+	// Follows says that another attempt began at once or is waited for.
+	Follows bool
 }
 
 // Trace is what happened in one call.
@@ -99,9 +103,16 @@ func (w *World) Run(req *engine.Request) (Trace, error) {
 			q := *i.Question
 			q.Fallback = append([]string(nil), q.Fallback...)
 			d := w.Decide(&q)
-			tr.Asked = append(tr.Asked, Asked{w.Now, q, d, !tr.Committed.IsZero()})
+			tr.Asked = append(tr.Asked, Asked{At: w.Now, Question: q, Decision: d, Committed: !tr.Committed.IsZero()})
 			asked = &tr.Asked[len(tr.Asked)-1]
-			ev = &engine.Decided{Attempt: i.Attempt, Decision: d}
+			ins = call.Step(w.Now, &engine.Decided{Attempt: i.Attempt, Decision: d})
+			made, _ := call.Record().Attempts()[i.Attempt-1].Decision()
+			asked.Interlock = made.Interlock()
+			switch ins.(type) {
+			case *engine.Send, *engine.WaitUntil:
+				asked.Follows = true
+			}
+			continue
 		case *engine.WaitUntil:
 			ev = &engine.Woke{}
 			wait := i.At.Sub(w.Now)
