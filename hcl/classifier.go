@@ -35,7 +35,7 @@ func (d *decoder) classifier(label string, s *section) {
 			"Names that begin with %q belong to modules of the program. Choose another name.", builtinPrefix)
 	}
 	c.Module = s.module()
-	if shadow := s.inner("shadow", &shadowShape); shadow.written() {
+	if shadow := s.inner("shadow", &classifierShadowShape); shadow.written() {
 		c.Shadow = shadow.shadow()
 	}
 	d.cfg.Classifiers = append(d.cfg.Classifiers, c)

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"io/fs"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/fourgate-dev/fourgate/engine"
@@ -17,9 +18,12 @@ type Config struct {
 	Classifiers []Classifier
 	Spec        engine.Spec     // providers, groups and callers as the file says them
 	Catalog     *engine.Catalog // the same, checked
-	Policy      Policy
-	Ledger      Ledger
-	Files       []string // the files that were read, for whoever watches them
+	Policy      Policy          // of all groups without one of their own
+	// GroupPolicies are those of groups with a policy block, by the group's name. What
+	// such a block leaves out is filled in from Policy.
+	GroupPolicies map[string]Policy
+	Ledger        Ledger
+	Files         []string // the files that were read, for whoever watches them
 }
 
 // Server is what the proxy listens on and how it treats a connection.
@@ -57,30 +61,86 @@ type Shadow struct {
 
 // Policy says which Rego answers, and how long it may take.
 type Policy struct {
-	Paths   []string // files or directories; none means the embedded policy
+	Paths   []string // files or directories; without paths, profile and bundle it is the embedded policy
+	Profile string   // a policy of the program's other than the default one, or empty
+	Bundle  *Bundle  // where the policy is fetched from, nil for none
 	Query   string   // the rule that is asked, "data.fourgate.decision"
 	Timeout time.Duration
+	// Location is the time zone of what a policy sees of the time.
+	Location *time.Location
 	// Params is data.params: nil, bool, string, [json.Number], []any and
 	// map[string]any.
 	Params map[string]any
+	// Shadow is a candidate that is asked alongside and decides nothing, nil for none. It
+	// has no shadow itself.
+	Shadow *Policy
+}
+
+// Bundle is where a policy is fetched from, and whose signature it must have.
+type Bundle struct {
+	URL       string        // https://…, http://… or oci://…
+	PublicKey string        // in PEM form
+	Algorithm string        // of the signature, such as "RS256"
+	KeyID     string        // the key's name in the signature; empty for any
+	Token     engine.Secret // shown as a bearer token; empty shows none
+	Poll      time.Duration // between two looks
+	Cache     string        // the directory of the last good bundle
+}
+
+// PolicyOf returns the policy that decides for a group.
+func (c *Config) PolicyOf(group string) Policy {
+	if p, own := c.GroupPolicies[group]; own {
+		return p
+	}
+	return c.Policy
 }
 
 // Named is what a configuration names outside of itself. It is there also if the
 // configuration has errors: so much of it as can be checked in spite of them, so that
 // whoever mends it sees those of its policy and its modules in the same run.
 type Named struct {
-	// Policy is nil if nothing was read that says which.
-	Policy *Policy
-	// PolicyIsPartial says that an error has left something out of Policy, whose absence
-	// may be the reason if another thing seems to be missing in it.
-	PolicyIsPartial bool
+	// Policies are the configuration's, first that of all groups. It is empty if nothing
+	// was read that says which.
+	Policies []NamedPolicy
 	// Classifiers are those without an error.
 	Classifiers []Classifier
 	// Ledger is nil if its block has an error, or a file couldn't be read.
 	Ledger *Ledger
 
-	modules map[string]Diagnostic // by classifier: an error at its module, without words
+	modules  map[string]Diagnostic // by classifier: an error at its module, without words
+	policies map[string]Diagnostic // by [policyPlace]: the same for policies
 }
+
+// NamedPolicy is a policy that a configuration names.
+type NamedPolicy struct {
+	Group  string // whose own it is; empty for that of all groups
+	Policy Policy
+	// Partial says that an error has left something out of it, whose absence may be the
+	// reason if another thing seems to be missing in it.
+	Partial bool
+}
+
+// PolicyError returns an error with the place where a group's policy, or with an empty
+// group that of all, says something: an argument such as "profile" or "shadow.paths",
+// where it is written, or else its block. An argument that the group's block leaves out
+// has its place in the outer one.
+func (n Named) PolicyError(group, argument, summary, detail string) Diagnostic {
+	block, _, _ := strings.Cut(argument, ".") // of a candidate's argument
+	var diag Diagnostic
+	for _, at := range []string{
+		policyPlace(group, argument), policyPlace(group, block), policyPlace("", argument), policyPlace("", block),
+		policyPlace(group, ""), policyPlace("", ""),
+	} {
+		var found bool
+		if diag, found = n.policies[at]; found {
+			break
+		}
+	}
+	diag.Severity, diag.Summary, diag.Detail = Error, summary, detail
+	return diag
+}
+
+func policyPlace(group, argument string) string { return group + "\x00" + argument }
 
 // ModuleError returns an error with the place where the module of a classifier is named.
 func (n Named) ModuleError(classifier, summary, detail string) Diagnostic {

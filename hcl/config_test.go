@@ -16,7 +16,8 @@ import (
 func compareConfigs(want, got *Config) string {
 	return cmp.Diff(want, got,
 		cmpopts.IgnoreFields(Config{}, "Catalog", "Files"),
-		cmp.Comparer(func(a, b engine.Secret) bool { return a.Reveal() == b.Reveal() }))
+		cmp.Comparer(func(a, b engine.Secret) bool { return a.Reveal() == b.Reveal() }),
+		cmp.Comparer(func(a, b *time.Location) bool { return a.String() == b.String() }))
 }
 
 // load returns a configuration that must be without any diagnostic.
@@ -30,6 +31,17 @@ func load(t *testing.T, path string, env Environment) *Config {
 }
 
 func fullConfig(dir string) *Config {
+	paths := []string{filepath.Join(dir, "policies"), "/etc/fourgate/policies"}
+	berlin, newYork := time.FixedZone("Europe/Berlin", 0), time.FixedZone("America/New_York", 0)
+	limits := map[string]any{"hops": json.Number("3"), "ratio": json.Number("0.5")}
+	moreHops := map[string]any{"hops": json.Number("4")}
+	params := func(onNetwork bool, limits any, more ...string) map[string]any {
+		p := map[string]any{"retry_on_network": onNetwork, "limits": limits, "classes": []any{"rate_limited", nil}}
+		for _, name := range more {
+			p[name] = "x"
+		}
+		return p
+	}
 	return &Config{
 		Server: Server{
 			Listen: "127.0.0.1:9000", AdminListen: "127.0.0.1:9001", MaxBody: 8 << 20,
@@ -72,7 +84,7 @@ func fullConfig(dir string) *Config {
 					Hold: engine.Hold{Complete: true, Max: 1 << 20, KeepAlive: 15 * time.Second}, OnGate: engine.GateCommits,
 					Channels: []engine.ChannelSpec{
 						{
-							Name: "openai", Provider: "openai", Priority: 1, Weight: 3,
+							Name: "openai", Provider: "openai", Priority: 1, Weight: 3, Labels: map[string]string{"region": "us", "tier": "gold"},
 							Cost: engine.Cost{Given: true, Input: 2.5, Output: 10, CachedInput: 1.25, CachedInputGiven: true},
 						},
 						{
@@ -110,12 +122,25 @@ func fullConfig(dir string) *Config {
 			RetryBudget: engine.RetryBudgetSpec{Ratio: 0.2, Floor: 0, Cap: 50},
 		},
 		Policy: Policy{
-			Paths: []string{filepath.Join(dir, "policies"), "/etc/fourgate/policies"},
-			Query: "data.fourgate.decision", Timeout: 20 * time.Millisecond,
-			Params: map[string]any{
-				"retry_on_network": true,
-				"limits":           map[string]any{"hops": json.Number("3"), "ratio": json.Number("0.5")},
-				"classes":          []any{"rate_limited", nil},
+			Paths: paths, Query: "data.house.decision", Timeout: 20 * time.Millisecond, Location: berlin, Params: params(true, limits),
+			Shadow: &Policy{
+				Paths: paths, Query: "data.house.next", Timeout: 20 * time.Millisecond, Location: newYork,
+				Params: params(true, moreHops),
+			},
+		},
+		GroupPolicies: map[string]Policy{
+			"gpt-4o": {
+				Paths: paths, Query: "data.house.decision", Timeout: 30 * time.Millisecond, Location: berlin, Params: params(false, limits, "extra"),
+				Shadow: &Policy{
+					Paths: paths, Query: "data.house.next", Timeout: 30 * time.Millisecond, Location: newYork,
+					Params: params(false, moreHops, "extra"),
+				},
+			},
+			"gpt-4.1": {
+				Profile: "kunavo", Query: "data.fourgate.decision", Timeout: 20 * time.Millisecond, Location: time.UTC, Params: params(true, limits),
+				Shadow: &Policy{
+					Profile: "ccrelay", Query: "data.fourgate.decision", Timeout: 40 * time.Millisecond, Location: time.UTC, Params: params(true, limits),
+				},
 			},
 		},
 		Ledger: Ledger{
@@ -169,7 +194,7 @@ func TestDefaults(t *testing.T) {
 			}},
 			RetryBudget: engine.RetryBudgetSpec{Ratio: 0.1, Floor: 0.1, Cap: 100},
 		},
-		Policy: Policy{Query: "data.fourgate.decision", Timeout: 250 * time.Millisecond},
+		Policy: Policy{Query: "data.fourgate.decision", Timeout: 250 * time.Millisecond, Location: time.UTC},
 		Ledger: Ledger{
 			Store: "sqlite", Path: "testdata/valid/fourgate.db", Durability: "batch", Retention: 720 * time.Hour,
 		},

@@ -26,6 +26,7 @@ type decoder struct {
 	ranges map[string]hcl2.Range // the place of each block and attribute, by pathKey
 	faulty map[string]bool       // the paths that already have an error, by pathKey
 	refs   []reference
+	outer  *policyBlock // the policy of all groups
 	// incomplete says that a file is missing from the picture, so that what seems to
 	// be missing may be there.
 	incomplete bool

@@ -82,6 +82,14 @@ const (
 	// the wall, too: being throttled must not turn a fallback into an abort.
 	defaultPolicyTimeout = 250 * time.Millisecond
 
+	// defaultBundleAlgorithm is what "opa sign" and "opa build" use.
+	defaultBundleAlgorithm = "RS256"
+	// defaultBundlePoll is how soon a change is wanted everywhere; a question whose answer
+	// has not changed costs its server next to nothing (ETag).
+	defaultBundlePoll = time.Minute
+	// defaultBundleCache is beside the configuration.
+	defaultBundleCache = "fourgate-bundle"
+
 	// defaultLedgerPath is beside the configuration.
 	defaultLedgerPath = "fourgate.db"
 	// defaultRetention is thirty days, a billing period.
@@ -104,6 +112,8 @@ const (
 
 	minPolicyTimeout = time.Millisecond
 	maxPolicyTimeout = time.Second
+
+	minBundlePoll = time.Second
 
 	minCompleteMax = 1 << 10
 	maxCompleteMax = 1 << 30
@@ -129,6 +139,8 @@ const (
 	maxNameBytes   = 64  // of a label: labels go into headers, metrics and records
 	maxModelBytes  = 256 // of a model's name
 	maxSecretBytes = 8 << 10
+	maxLabels      = 32  // of a channel: each is copied into each question that reads them
+	maxLabelBytes  = 256 // of a label's value
 )
 
 // The bounds of a file, looked at before it is parsed: the parser recurses, and a

@@ -185,7 +185,7 @@ func TestDocumentation(t *testing.T) {
 		"server": &serverShape, "server.tls": &serverTLSShape, "provider.tls": &providerTLSShape, "classifier": &classifierShape, "provider": &providerShape, "key": &keyShape,
 		"timeouts": &timeoutsShape, "route_group": &groupShape, "channel": &channelShape, "cost": &costShape,
 		"budget": &budgetShape, "backoff": &backoffShape, "breaker": &breakerShape, "caller": &callerShape,
-		"policy": &policyShape, "retry_budget": &retryBudgetShape, "ledger": &ledgerShape,
+		"policy": &policyShape, "bundle": &bundleShape, "policy.shadow": &policyShadowShape, "route_group.policy": &groupPolicyShape, "classifier.shadow": &classifierShadowShape, "retry_budget": &retryBudgetShape, "ledger": &ledgerShape,
 	}
 	heading := regexp.MustCompile("^#{2,4} `([a-z_.]+)`")
 	row := regexp.MustCompile("^\\| `([a-z_0-9]+)` \\|")

@@ -1,7 +1,10 @@
 package hcl
 
 import (
+	"regexp"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/fourgate-dev/fourgate/engine"
 )
@@ -54,6 +57,7 @@ func (d *decoder) group(label string, s *section) {
 	s.labelled("channel", &channelShape, func(name string, c *section) {
 		g.Channels = append(g.Channels, c.channel(name))
 	})
+	d.groupPolicy(label, s.inner("policy", &groupPolicyShape))
 	d.cfg.Spec.Groups = append(d.cfg.Spec.Groups, g)
 }
 
@@ -116,8 +120,35 @@ func (s *section) channel(label string) engine.ChannelSpec {
 		Cost:      s.object("cost", &costShape).cost(s.has("cost")),
 		Priority:  s.integer("priority", 0, 1, maxPriority),
 		Weight:    s.integer("weight", 0, 1, maxWeight),
+		Labels:    s.labels("labels"),
 	}
 }
+
+// labels reads the configuration's own words for a channel, which only policies read.
+func (s *section) labels(name string) map[string]string {
+	labels := s.dictionary(name)
+	if len(labels) > maxLabels {
+		s.failAt(name, s.placeOfAttr(name), "Too many labels", "A channel has up to %d. Keep those that a policy reads.", maxLabels)
+	}
+	for _, key := range sortedKeys(labels) {
+		path := join(s.path, name, key)
+		at, ok := s.placeOf(path)
+		if !ok {
+			at = s.placeOfAttr(name)
+		}
+		if !labelForm.MatchString(key) {
+			s.fail(path, at, "Name of a label cannot be used",
+				"A policy reads it as labels.NAME: up to 64 letters, digits and _, beginning with a letter.")
+		}
+		if value := labels[key]; len(value) > maxLabelBytes || strings.ContainsFunc(value, unicode.IsControl) {
+			s.fail(path, at, "Value of a label cannot be used", "It has up to %d visible characters.", maxLabelBytes)
+		}
+	}
+	return labels
+}
+
+// labelForm is the name of a channel's label.
+var labelForm = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,63}$`)
 
 func (s *section) cost(given bool) engine.Cost {
 	if !given || s.isFaulty(s.path) {

@@ -51,10 +51,8 @@ func LoadNamed(path string, env Environment) (*Config, Named, Diagnostics) {
 
 // named returns what can be checked of what the configuration names.
 func (d *decoder) named() Named {
-	n := Named{PolicyIsPartial: d.hasFault([]string{"policy"}), modules: map[string]Diagnostic{}}
-	if _, written := d.ranges[pathKey([]string{"policy"})]; written || !d.diags.HasErrors() {
-		n.Policy = &d.cfg.Policy
-	}
+	n := Named{modules: map[string]Diagnostic{}, policies: map[string]Diagnostic{}}
+	d.namedPolicies(&n)
 	if !d.incomplete && len(d.cfg.Files) > 0 && !d.hasFault([]string{"ledger"}) {
 		n.Ledger = &d.cfg.Ledger
 	}

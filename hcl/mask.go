@@ -12,8 +12,8 @@ var (
 	// sensitiveWord finds the words of a comment or a string.
 	sensitiveWord = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`)
 	// credential finds credentials that stand where none belongs: a vendor's key by
-	// its prefix, and the user and password of a URL.
-	credential = regexp.MustCompile(`\b(?:sk|pk|rk|gsk|xai|fg)-[A-Za-z0-9_\-]{6,}|\bAIza[A-Za-z0-9_\-]{10,}|://[^/\s"@]+@`)
+	// its prefix, the user and password of a URL, and a private key.
+	credential = regexp.MustCompile(`\b(?:sk|pk|rk|gsk|xai|fg)-[A-Za-z0-9_\-]{6,}|\bAIza[A-Za-z0-9_\-]{10,}|://[^/\s"@]+@|-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END|\z)`)
 )
 
 // mask returns a copy of a source that may be shown. It has the same length and lines,

@@ -2,7 +2,10 @@ package hcl
 
 import (
 	"fmt"
+	"os"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -69,10 +72,10 @@ policy {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s\n%s", diff, picture(t, diags))
 	}
-	if named.Policy == nil || !named.PolicyIsPartial {
+	if len(named.Policies) != 1 || !named.Policies[0].Partial {
 		t.Fatalf("%+v", named)
 	}
-	if diff := cmp.Diff([]string{"here.rego"}, named.Policy.Paths); diff != "" {
+	if diff := cmp.Diff([]string{"here.rego"}, named.Policies[0].Policy.Paths); diff != "" {
 		t.Error(diff)
 	}
 	var classifiers []string
@@ -92,10 +95,29 @@ policy {
 func TestNamed(t *testing.T) {
 	t.Parallel()
 	cfg, named, _ := LoadNamed("testdata/valid/full.hcl", testEnvironment())
-	if diff := cmp.Diff(Named{Policy: &cfg.Policy, Classifiers: cfg.Classifiers, Ledger: &cfg.Ledger}, named, cmpopts.IgnoreUnexported(Named{})); diff != "" {
+	want := Named{
+		Policies: []NamedPolicy{
+			{Policy: cfg.Policy}, {Group: "gpt-4o", Policy: cfg.PolicyOf("gpt-4o")}, {Group: "gpt-4.1", Policy: cfg.PolicyOf("gpt-4.1")},
+		},
+		Classifiers: cfg.Classifiers, Ledger: &cfg.Ledger,
+	}
+	if diff := cmp.Diff(want, named, cmpopts.IgnoreUnexported(Named{}), cmp.Comparer(func(a, b *time.Location) bool { return a == b })); diff != "" {
 		t.Error(diff)
 	}
-	if _, named, _ := LoadNamed("gone.hcl", testEnvironment()); named.Policy != nil || named.Classifiers != nil {
+	where := func(group, argument string, line int) {
+		t.Helper()
+		if got := named.PolicyError(group, argument, "Wrong", "So it is."); got.Line != line || got.Severity != Error {
+			t.Errorf("%s of %q: %s, want line %d", argument, group, got, line)
+		}
+	}
+	line := lineIn(t, "testdata/valid/full.hcl")
+	where("gpt-4.1", "profile", line(`profile  = "kunavo"`))
+	where("gpt-4.1", "shadow.profile", line(`profile = "ccrelay"`))
+	where("gpt-4.1", "query", line(`query    = "data.house.decision"`)) // its own block has none
+	where("gpt-4.1", "shadow.paths", line("    shadow {"))
+	where("", "paths", line(`paths    =`))
+	where("other", "", line("policy {\n  paths"))
+	if _, named, _ := LoadNamed("gone.hcl", testEnvironment()); named.Policies != nil || named.Classifiers != nil {
 		t.Errorf("%+v", named)
 	}
 }
@@ -120,5 +142,21 @@ func TestReach(t *testing.T) {
 	})
 	if got := found(diags); len(got) == 0 || got[len(got)-1] != "2 error: Module cannot be read" {
 		t.Errorf("a directory is a module: %v", got)
+	}
+}
+
+// lineIn finds the last line of a file with a text in it.
+func lineIn(t *testing.T, path string) func(text string) int {
+	t.Helper()
+	src, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(text string) int {
+		before, _, _ := strings.Cut(string(src), text)
+		if at := strings.LastIndex(string(src), text); at >= 0 {
+			before = string(src)[:at]
+		}
+		return strings.Count(before, "\n") + 1
 	}
 }

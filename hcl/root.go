@@ -21,9 +21,9 @@ func (d *decoder) decode(files []*hcl2.File) {
 	d.server(all.inner("server", &serverShape))
 	all.labelled("classifier", &classifierShape, d.classifier)
 	all.labelled("provider", &providerShape, d.provider)
+	d.policy(all.inner("policy", &policyShape)) // before the groups, whose own start from it
 	all.labelled("route_group", &groupShape, d.group)
 	all.labelled("caller", &callerShape, d.caller)
-	d.policy(all.inner("policy", &policyShape))
 	d.retryBudget(all.inner("retry_budget", &retryBudgetShape))
 	d.ledger(all.inner("ledger", &ledgerShape))
 	if d.incomplete {

@@ -175,6 +175,8 @@ func TestMaskEndsWithTheValue(t *testing.T) {
 	shown("provider \"a\" {\n  key = {\n    value = \"hunter2\"\n  }\n  auth = 1\n}\n",
 		"provider \"a\" {\n  key = *\n    ***\n  }\n  auth = 1\n}\n")
 	shown("server {\n  listen = env(\"THE_TOKEN\", \"hunter2\")\n  rpm = 1\n}\n", "server {\n  listen = env(\"THE_TOKEN\"***\n  rpm = 1\n}\n")
+	shown("policy {\n  bundle {\n    public_key = <<EOT\n-----BEGIN PRIVATE KEY-----\nhunter2\n-----END PRIVATE KEY-----\nEOT\n    poll = 1\n  }\n}\n",
+		"policy {\n  bundle {\n    public_key = <<EOT\n***\n***\n***\nEOT\n    poll = 1\n  }\n}\n")
 	// Bad syntax: what was never closed ends with what is around it, or with the next block.
 	shown("provider \"a\" {\n  key \"m\" { secret = env(\"hunter2\" }\n  auth = 1\n}\n", "provider \"a\" {\n  key \"m\" { ***\n  auth = 1\n}\n")
 	shown("server {\n  admin_token = [\"hunter2\"\n  rpm = 1\n}\n", "server {\n  admin_token = ***\n  ***\n}\n")
@@ -203,8 +205,8 @@ func TestSensitiveWords(t *testing.T) {
 	t.Parallel()
 	var got []string
 	for _, s := range []shape{
-		rootShape, serverShape, serverTLSShape, classifierShape, shadowShape, providerShape, keyShape, providerTLSShape, timeoutsShape,
-		groupShape, channelShape, costShape, budgetShape, backoffShape, breakerShape, callerShape, policyShape, retryBudgetShape, ledgerShape,
+		rootShape, serverShape, serverTLSShape, classifierShape, classifierShadowShape, providerShape, keyShape, providerTLSShape, timeoutsShape,
+		groupShape, channelShape, costShape, budgetShape, backoffShape, breakerShape, callerShape, policyShape, bundleShape, retryBudgetShape, ledgerShape,
 	} {
 		for _, name := range s.names() {
 			if isSensitive(name) {
@@ -212,7 +214,7 @@ func TestSensitiveWords(t *testing.T) {
 			}
 		}
 	}
-	if diff := cmp.Diff([]string{"admin_token", "secret", "key_sha256"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"admin_token", "secret", "key_sha256", "token"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -42,8 +42,8 @@ var (
 		attrs:  []string{"module", "sha256", "profile", "timeout", "memory"},
 		blocks: []blockShape{{"shadow", ""}},
 	}
-	shadowShape   = shape{attrs: []string{"module", "sha256", "profile"}}
-	providerShape = shape{
+	classifierShadowShape = shape{attrs: []string{"module", "sha256", "profile"}}
+	providerShape         = shape{
 		attrs:  []string{"base_url", "classifier", "auth"},
 		blocks: []blockShape{{"key", "name"}, {"timeouts", ""}, {"tls", ""}},
 	}
@@ -52,20 +52,24 @@ var (
 	timeoutsShape    = shape{attrs: []string{"connect", "tls", "headers", "gate", "on_gate", "idle"}}
 	groupShape       = shape{
 		attrs:  []string{"models", "endpoints", "strategy", "max_hops", "commit", "complete_max", "keep_alive", "on_gate", "rpm"},
-		blocks: []blockShape{{"channel", "name"}, {"budget", ""}, {"breaker", ""}},
+		blocks: []blockShape{{"channel", "name"}, {"budget", ""}, {"breaker", ""}, {"policy", ""}},
 		later:  []string{"health_check", "evidence", "substitution"},
 	}
 	channelShape = shape{
-		attrs: []string{"provider", "send_as", "serves", "answers_as", "cost", "priority", "weight"},
+		attrs: []string{"provider", "send_as", "serves", "answers_as", "cost", "priority", "weight", "labels"},
 	}
-	costShape        = shape{attrs: []string{"input", "output", "cached_input"}}
-	budgetShape      = shape{attrs: []string{"attempts", "per_route", "deadline", "min_useful", "backoff"}}
-	backoffShape     = shape{attrs: []string{"base", "max"}}
-	breakerShape     = shape{attrs: []string{"mode", "failures", "window", "open_for", "half_open_probes"}}
-	callerShape      = shape{attrs: []string{"key_sha256", "groups", "routing", "rpm"}}
-	policyShape      = shape{attrs: []string{"paths", "query", "timeout", "params"}, later: []string{"bundle"}}
-	retryBudgetShape = shape{attrs: []string{"ratio", "floor", "cap"}}
-	ledgerShape      = shape{attrs: []string{"store", "path", "durability", "retention"}}
+	costShape         = shape{attrs: []string{"input", "output", "cached_input"}}
+	budgetShape       = shape{attrs: []string{"attempts", "per_route", "deadline", "min_useful", "backoff"}}
+	backoffShape      = shape{attrs: []string{"base", "max"}}
+	breakerShape      = shape{attrs: []string{"mode", "failures", "window", "open_for", "half_open_probes"}}
+	callerShape       = shape{attrs: []string{"key_sha256", "groups", "routing", "rpm"}}
+	policyShape       = shape{attrs: policyAttrs, blocks: []blockShape{{"bundle", ""}, {"shadow", ""}}}
+	groupPolicyShape  = shape{attrs: policyAttrs, blocks: []blockShape{{"shadow", ""}}}
+	policyShadowShape = shape{attrs: policyAttrs}
+	policyAttrs       = []string{"paths", "profile", "query", "params", "timeout", "timezone"}
+	bundleShape       = shape{attrs: []string{"url", "public_key", "algorithm", "key_id", "token", "poll", "cache"}}
+	retryBudgetShape  = shape{attrs: []string{"ratio", "floor", "cap"}}
+	ledgerShape       = shape{attrs: []string{"store", "path", "durability", "retention"}}
 )
 
 // schema gives the shape in the HCL library's words. Nothing is required there: what

@@ -86,16 +86,6 @@ func (x *exchange) classify(in *engine.Classify) engine.Event {
 	return &x.events.classified
 }
 
-func (x *exchange) ask(in *engine.Ask) engine.Event {
-	d := x.snapshot.Policy.Decide(in.Question)
-	if d.Fault != "" {
-		x.server.metrics.policyFaults.of(d.Fault).Inc()
-		x.server.policyFaults.tell(x.now(), x.server.around.Logger, x.id, &d)
-	}
-	x.events.decided = engine.Decided{Attempt: in.Attempt, Decision: d}
-	return &x.events.decided
-}
-
 // unlessGone gives ev, or the news that the request is to end, so that no attempt is
 // opened for nobody. A committed answer ends as it would have.
 func (x *exchange) unlessGone(ev engine.Event) engine.Event {

@@ -18,9 +18,11 @@ type metrics struct {
 	interlocks   family[engine.Interlock, prometheus.Counter]
 	unknowns     family[string, prometheus.Counter]
 	classifiers  family[faultLabels, prometheus.Counter]
-	policyFaults family[string, prometheus.Counter]
-	refusals     family[refusalLabels, prometheus.Counter]
-	panics       prometheus.Counter
+	policyErrors family[string, prometheus.Counter]
+	// decisionTimes are of the policy's answers after a failure.
+	decisionTimes prometheus.Observer
+	refusals      family[refusalLabels, prometheus.Counter]
+	panics        prometheus.Counter
 }
 
 type (
@@ -52,6 +54,9 @@ type (
 // durationBuckets are seconds, from a cached answer to a long reasoning stream.
 var durationBuckets = []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 60, 120, 300, 600}
 
+// decisionBuckets are seconds, from a remembered answer to the default time limit.
+var decisionBuckets = []float64{2e-6, 5e-6, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 5e-3, 2e-2, 0.1, 0.25}
+
 func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
@@ -62,13 +67,16 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	interlocks := counter("fourgate_interlock_total", "Times that an interlock overruled a decision.", "interlock")
 	unknowns := counter("fourgate_unknown_failures_total", "Failures that no classifier knew.", "provider")
 	classifiers := counter("fourgate_classifier_faults_total", "Classifier calls without a usable verdict.", "classifier", "kind")
-	policyFaults := counter("fourgate_policy_faults_total", "Questions to which the policy gave no usable answer.", "kind")
+	policyErrors := counter("fourgate_policy_errors_total", "Questions to which the policy gave no usable answer.", "kind")
 	refusals := counter("fourgate_refusals_total", "Requests refused before any upstream call.", "endpoint", "code")
 	panics := prometheus.NewCounter(prometheus.CounterOpts{Name: "fourgate_panics_total", Help: "Requests ended by a defect of the proxy."})
 	durations := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "fourgate_request_duration_seconds", Help: "Time from a request's arrival to its end.", Buckets: durationBuckets,
 	}, []string{"group", "endpoint"})
-	for _, c := range []prometheus.Collector{requests, attempts, decisions, interlocks, unknowns, classifiers, policyFaults, refusals, panics, durations} {
+	decisionTimes := prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "fourgate_policy_eval_seconds", Help: "Time that the policy took to answer after a failure, remembered answers included.", Buckets: decisionBuckets,
+	})
+	for _, c := range []prometheus.Collector{requests, attempts, decisions, interlocks, unknowns, classifiers, policyErrors, refusals, panics, durations, decisionTimes} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}
@@ -95,13 +103,14 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		classifiers: newFamily(func(l faultLabels) prometheus.Counter {
 			return classifiers.WithLabelValues(l.classifier, l.kind)
 		}),
-		policyFaults: newFamily(func(kind string) prometheus.Counter {
-			return policyFaults.WithLabelValues(kind)
+		policyErrors: newFamily(func(kind string) prometheus.Counter {
+			return policyErrors.WithLabelValues(kind)
 		}),
 		refusals: newFamily(func(l refusalLabels) prometheus.Counter {
 			return refusals.WithLabelValues(l.endpoint.String(), string(l.code))
 		}),
-		panics: panics,
+		decisionTimes: decisionTimes,
+		panics:        panics,
 	}, nil
 }
 

@@ -198,7 +198,7 @@ func TestStandingIsShown(t *testing.T) {
 		}
 		return got
 	}
-	want := map[string]float64{"fourgate_breaker_state": 0, "fourgate_key_cooling": 0, "fourgate_retry_budget_tokens": 1e6}
+	want := map[string]float64{"fourgate_breaker_state": 0, "fourgate_key_cooling": 0, "fourgate_policy_info": 1, "fourgate_retry_budget_tokens": 1e6}
 	if diff := cmp.Diff(want, shown()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -234,7 +234,8 @@ func TestMetrics(t *testing.T) {
 		"fourgate_attempts_total{action=fallback,channel=ch2,class=ok,group=g,phase=after_output}":               1,
 		"fourgate_decisions_total{action=fallback,gate=none}":                                                    1,
 		"fourgate_refusals_total{code=model_not_found,endpoint=anthropic.messages}":                              1,
-		"fourgate_panics_total{}": 0,
+		"fourgate_policy_eval_seconds{}":                                                                         1,
+		"fourgate_panics_total{}":                                                                                0,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

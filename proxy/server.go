@@ -60,7 +60,13 @@ const (
 // Parts are what a reload replaces: one snapshot. A request sees one from start to end.
 type Parts struct {
 	Catalog *engine.Catalog
-	Policy  engine.Policy
+	// Policy decides for all groups without one of their own. A policy that has a method
+	// HasRoute or Revision is asked by it whether it has an entry point before the first
+	// attempt, and how it is told from others.
+	Policy engine.Policy
+	// GroupPolicies are groups' own policies, by the group's name. That of the primary
+	// group decides for a whole request.
+	GroupPolicies map[string]engine.Policy
 	// Classifiers by their name in the configuration. A provider whose classifier is
 	// missing gets verdicts of the class unknown.
 	Classifiers map[string]engine.Classifier
@@ -87,15 +93,15 @@ type Around struct {
 
 // Server is the proxy. Make one with [New].
 type Server struct {
-	settings     Settings
-	around       Around
-	metrics      *metrics
-	snapshot     atomic.Pointer[snapshot]
-	running      running
-	draining     atomic.Bool
-	policyFaults faultLog
-	http         fasthttp.Server
-	watch        *watch.Set
+	settings  Settings
+	around    Around
+	metrics   *metrics
+	snapshot  atomic.Pointer[snapshot]
+	running   running
+	draining  atomic.Bool
+	policyLog faultLog
+	http      fasthttp.Server
+	watch     *watch.Set
 	// exchanges are those of requests that were answered whole. A stream's is left to
 	// the garbage collector.
 	exchanges sync.Pool
@@ -249,6 +255,8 @@ func (x *exchange) run() {
 type snapshot struct {
 	Parts
 	providers map[*engine.Provider]*provider
+	policies  map[*engine.Group]*deciding
+	routed    bool // some policy has an entry point before the first attempt
 }
 
 // credential is the header field that shows secret in an auth style.
@@ -275,6 +283,7 @@ type provider struct {
 
 func newSnapshot(parts Parts) (*snapshot, error) {
 	next := &snapshot{Parts: parts, providers: make(map[*engine.Provider]*provider)}
+	next.policies, next.routed = policiesOf(parts)
 	for _, p := range parts.Catalog.Providers() {
 		target, err := upstream.NewTarget(p.BaseURL(), p.TLS())
 		if err != nil {

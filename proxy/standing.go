@@ -6,20 +6,21 @@ import (
 	"github.com/fourgate-dev/fourgate/engine"
 )
 
-// standing shows how channels, keys and retry budgets stand at the moment of a scrape,
-// under the configuration that serves then.
+// standing shows how channels, keys and retry budgets stand at the moment of a scrape, and
+// which policies decide, under the configuration that serves then.
 type standing struct{ server *Server }
 
 var (
 	breakerState = prometheus.NewDesc("fourgate_breaker_state", "Breaker of a channel: 0 closed, 1 half open, 2 open.", []string{"group", "channel"}, nil)
 	channelOut   = prometheus.NewDesc("fourgate_channel_out", "1 if no request gets the channel now, for this reason.", []string{"group", "channel", "why"}, nil)
 	keyCooling   = prometheus.NewDesc("fourgate_key_cooling", "1 if the key is set aside now.", []string{"provider", "key"}, nil)
+	policyInfo   = prometheus.NewDesc("fourgate_policy_info", "1 for the policy that decides for the group, by its revision.", []string{"group", "revision"}, nil)
 	retryTokens  = prometheus.NewDesc("fourgate_retry_budget_tokens", "Extra attempts that the group can pay now.", []string{"group"}, nil)
 )
 
 // Describe is for the registry.
 func (standing) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{breakerState, channelOut, keyCooling, retryTokens} {
+	for _, d := range []*prometheus.Desc{breakerState, channelOut, keyCooling, retryTokens, policyInfo} {
 		out <- d
 	}
 }
@@ -30,8 +31,10 @@ func (s standing) Collect(out chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
-	catalog := s.server.snapshot.Load().Catalog
+	snapshot := s.server.snapshot.Load()
+	catalog := snapshot.Catalog
 	for _, g := range catalog.Groups() {
+		gauge(policyInfo, 1, g.Name(), snapshot.policies[g].revision)
 		gauge(retryTokens, held.RetryTokens(now, g, catalog.RetryBudget()), g.Name())
 		for _, ch := range g.Channels() {
 			r := held.Report(now, ch)

@@ -3,19 +3,16 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/term"
 
 	"github.com/fourgate-dev/fourgate/engine"
 	"github.com/fourgate-dev/fourgate/hcl"
 	"github.com/fourgate-dev/fourgate/plugins"
-	"github.com/fourgate-dev/fourgate/policies"
 	"github.com/fourgate-dev/fourgate/proxy"
 )
 
@@ -43,24 +40,15 @@ func load(ctx context.Context, path string, e *env, host *plugins.Host) (*loaded
 
 // assemble compiles what a good configuration names.
 func assemble(ctx context.Context, config *hcl.Config, host *plugins.Host) (proxy.Parts, hcl.Diagnostics) {
-	parts, diags := compile(ctx, hcl.Named{Policy: &config.Policy, Classifiers: config.Classifiers}, host)
+	parts, diags := compile(ctx, hcl.Named{Policies: []hcl.NamedPolicy{{Policy: config.Policy}}, Classifiers: config.Classifiers}, host)
 	parts.Catalog = config.Catalog
 	return parts, diags
 }
 
 // compile compiles what a configuration names, all of it whatever is wrong with some.
 func compile(ctx context.Context, named hcl.Named, host *plugins.Host) (proxy.Parts, hcl.Diagnostics) {
-	var diags hcl.Diagnostics
-	parts := proxy.Parts{Classifiers: map[string]engine.Classifier{}}
-	if named.Policy != nil {
-		set, err := policies.Load(ctx, policies.Options{
-			Paths: named.Policy.Paths, Query: named.Policy.Query, Timeout: named.Policy.Timeout, Params: named.Policy.Params,
-		})
-		diags = policyDiagnostics(err, named.PolicyIsPartial)
-		if err == nil {
-			parts.Policy = set
-		}
-	}
+	parts := proxy.Parts{Classifiers: map[string]engine.Classifier{}, GroupPolicies: map[string]engine.Policy{}}
+	diags := compilePolicies(ctx, named, &parts)
 	for _, c := range named.Classifiers {
 		classifier, err := host.Load(ctx, moduleOf(c))
 		if err != nil {
@@ -70,26 +58,6 @@ func compile(ctx context.Context, named hcl.Named, host *plugins.Host) (proxy.Pa
 		parts.Classifiers[c.Name] = classifier
 	}
 	return parts, diags
-}
-
-// policyDiagnostics are the problems of a policy. A partial one, which has an error in the
-// configuration already, lacks files: that a rule or a function is missing means nothing.
-func policyDiagnostics(err error, partial bool) hcl.Diagnostics {
-	var refused *policies.LoadError
-	switch {
-	case err == nil:
-		return nil
-	case !errors.As(err, &refused):
-		return hcl.Diagnostics{{Summary: "Policy cannot be loaded", Detail: err.Error()}}
-	}
-	var diags hcl.Diagnostics
-	for _, p := range refused.Problems {
-		if partial && (p.File == "" || strings.HasPrefix(p.Message, "undefined function")) {
-			continue
-		}
-		diags = append(diags, hcl.Diagnostic{Summary: "Policy does not compile", Detail: p.Message, File: p.File, Line: p.Line, Column: p.Col})
-	}
-	return diags
 }
 
 // moduleOf is a classifier of the configuration as the plugin host loads it.

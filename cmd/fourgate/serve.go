@@ -155,7 +155,17 @@ func serverOf(c *hcl.Config) hcl.Server {
 
 // filesOf are the files and directories that a configuration was made of.
 func filesOf(c *hcl.Config) []string {
-	files := append(slices.Clone(c.Files), c.Policy.Paths...)
+	files := slices.Clone(c.Files)
+	policies := []hcl.Policy{c.Policy}
+	for _, g := range c.Spec.Groups {
+		policies = append(policies, c.PolicyOf(g.Name))
+	}
+	for _, p := range policies {
+		files = append(files, p.Paths...)
+		if p.Shadow != nil {
+			files = append(files, p.Shadow.Paths...)
+		}
+	}
 	for _, m := range c.Classifiers {
 		if isFile(m.Module) {
 			files = append(files, m.Module)
@@ -164,7 +174,8 @@ func filesOf(c *hcl.Config) []string {
 			files = append(files, m.Shadow.Module)
 		}
 	}
-	return files
+	slices.Sort(files)
+	return slices.Compact(files)
 }
 
 // isFile says whether a module is a file, which may change, and neither part of the program

@@ -60,6 +60,7 @@ route_group "gpt-4o" {
     cost     = { input = 2.50, output = 10.00, cached_input = 1.25 }
     priority = 1
     weight   = 3
+    labels   = { region = "us", tier = "gold" }
   }
   channel "azure-east" {
     provider   = provider.azure_east
@@ -82,6 +83,10 @@ route_group "gpt-4o" {
     open_for         = "30s"
     half_open_probes = 3
   }
+  policy {
+    timeout = "30ms"
+    params  = { retry_on_network = false, extra = "x" }
+  }
 }
 
 route_group "gpt-4.1" {
@@ -89,6 +94,14 @@ route_group "gpt-4.1" {
   endpoints = ["openai.chat"]
   channel "openai" { provider = provider.openai }
   budget { deadline = "70s" }
+  policy {
+    profile  = "kunavo"
+    timezone = "UTC"
+    shadow {
+      profile = "ccrelay"
+      timeout = "40ms"
+    }
+  }
 }
 
 caller "team-a" {
@@ -99,13 +112,19 @@ caller "team-a" {
 }
 
 policy {
-  paths   = ["policies", "/etc/fourgate/policies"]
-  query   = "data.fourgate.decision"
-  timeout = "20ms"
+  paths    = ["policies", "/etc/fourgate/policies"]
+  query    = "data.house.decision"
+  timeout  = "20ms"
+  timezone = "Europe/Berlin"
   params = {
     retry_on_network = true
     limits           = { hops = 3, ratio = 0.5 }
     classes          = ["rate_limited", null]
+  }
+  shadow {
+    query    = "data.house.next"
+    timezone = "America/New_York"
+    params   = { limits = { hops = 4 } }
   }
 }
 

@@ -10,6 +10,8 @@ route_group "gpt-4o" {
 }
 
 policy {
-  bundle { # ERROR: Not supported by this version
+  bundle {
+    url        = "https://policies.example.com/fourgate.tar.gz"
+    public_key = "ssh-rsa AAAA" # ERROR: Public key cannot be used
   }
 }
