@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
+	"net"
 	"net/url"
 	"regexp"
 	"strings"
@@ -28,11 +29,21 @@ func (s *section) bundle() *Bundle {
 	b := &Bundle{
 		URL:       s.bundleURL(),
 		PublicKey: s.publicKey(),
-		Algorithm: s.word("algorithm", defaultBundleAlgorithm, signatureWords),
+		Algorithm: s.word("algorithm", "", signatureWords),
 		KeyID:     s.str("key_id", ""),
+		Scope:     s.str("scope", ""),
 		Token:     s.secret("token"),
+		CAFile:    s.resolve(s.str("ca_file", "")),
 		Poll:      s.duration("poll", defaultBundlePoll, minBundlePoll, maxDuration),
 		Cache:     s.resolve(s.str("cache", defaultBundleCache)),
+	}
+	if s.has("ca_file") {
+		if text, ok := s.file("ca_file", "the file with the authorities' certificates, in PEM form."); ok {
+			if _, err := authorities(text); err != nil {
+				s.failAt("ca_file", s.placeOfAttr("ca_file"), "Authorities cannot be used",
+					"%s Write a file with one or more certificates in PEM form.", sentence(err.Error()))
+			}
+		}
 	}
 	if s.has("key_id") && !keyIDForm.MatchString(b.KeyID) {
 		s.failAt("key_id", s.placeOfAttr("key_id"), "Not a key's name",
@@ -65,9 +76,9 @@ func (s *section) bundleURL() string {
 	case u.User != nil:
 		s.failAt("url", s.placeOfAttr("url"), "Password in a URL",
 			"A URL is logged and shown. Remove user and password from it, and set token.")
-	case s.has("token") && isPublicClearText(text):
-		s.warn(s.placeOfAttr("url"), "Token travels in clear text",
-			"Whoever is on the way can read the token. Use https. The bundle itself is signed.")
+	case u.Scheme == "http" && s.has("token") && !isLoopback(net.JoinHostPort(u.Hostname(), "0")):
+		s.failAt("url", s.placeOfAttr("url"), "Token travels in clear text",
+			"Whoever is on the way could read the token. Write https. (Without a token http is fine: the bundle is signed.)")
 	}
 	return text
 }

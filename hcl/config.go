@@ -80,9 +80,11 @@ type Policy struct {
 type Bundle struct {
 	URL       string        // https://…, http://… or oci://…
 	PublicKey string        // in PEM form
-	Algorithm string        // of the signature, such as "RS256"
+	Algorithm string        // of the signature, such as "ES256"; empty for the usual one of the key
 	KeyID     string        // the key's name in the signature; empty for any
+	Scope     string        // what the signature says that it is for; empty for one that says nothing
 	Token     engine.Secret // shown as a bearer token; empty shows none
+	CAFile    string        // authorities that are trusted besides the system's; empty for none
 	Poll      time.Duration // between two looks
 	Cache     string        // the directory of the last good bundle
 }

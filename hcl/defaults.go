@@ -82,8 +82,6 @@ const (
 	// the wall, too: being throttled must not turn a fallback into an abort.
 	defaultPolicyTimeout = 250 * time.Millisecond
 
-	// defaultBundleAlgorithm is what "opa sign" and "opa build" use.
-	defaultBundleAlgorithm = "RS256"
 	// defaultBundlePoll is how soon a change is wanted everywhere; a question whose answer
 	// has not changed costs its server next to nothing (ETag).
 	defaultBundlePoll = time.Minute

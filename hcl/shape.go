@@ -67,7 +67,7 @@ var (
 	groupPolicyShape  = shape{attrs: policyAttrs, blocks: []blockShape{{"shadow", ""}}}
 	policyShadowShape = shape{attrs: policyAttrs}
 	policyAttrs       = []string{"paths", "profile", "query", "params", "timeout", "timezone"}
-	bundleShape       = shape{attrs: []string{"url", "public_key", "algorithm", "key_id", "token", "poll", "cache"}}
+	bundleShape       = shape{attrs: []string{"url", "public_key", "algorithm", "key_id", "scope", "token", "ca_file", "poll", "cache"}}
 	retryBudgetShape  = shape{attrs: []string{"ratio", "floor", "cap"}}
 	ledgerShape       = shape{attrs: []string{"store", "path", "durability", "retention"}}
 )

@@ -11,8 +11,8 @@ route_group "gpt-4o" {
 
 policy {
   bundle {
-    url        = "http://policies.example.com/fourgate.tar.gz" # WARNING: Token travels in clear text
+    url        = "https://policies.example.com/b.tar.gz"
     public_key = file("../valid/bundle.pub")
-    token      = env("OPENAI_API_KEY")
+    ca_file    = "bundle_authorities.hcl" # ERROR: Authorities cannot be used
   }
 }
