@@ -122,7 +122,7 @@ func TestFaultsAreNotRemembered(t *testing.T) {
 	q := failed(t)
 	set := load(t, Options{}, answering(`"retry"`))
 	set.Decide(&q)
-	if n := len(set.memory.answers); n != 0 {
+	if n := len(set.decisions.answers); n != 0 {
 		t.Errorf("%d answers are remembered, want none", n)
 	}
 }

@@ -3,6 +3,7 @@ package policies
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -24,11 +25,12 @@ func TestInputIsAsDocumented(t *testing.T) {
   "budget": {"attempts_used": 1, "attempts_left": 2, "elapsed_ms": 812, "remaining_ms": 59188,
              "min_useful_ms": 2000, "backoff_ms": 137, "retry_budget": true, "time": true},
   "routes": {"same": true, "fallback": ["azure-east"], "substitute": [], "spare_key": false},
-  "params": {"a": 1}
+  "params": {"a": 1},
+  "clock": {"date": "2026-11-30", "weekday": "monday", "hour": 23, "minute": 5}
 }`
 	q := failed(t)
 	set := load(t, Options{Params: map[string]any{"a": 1}}, "package fourgate\ndecision := input")
-	got, err := ast.JSON(set.reads.input(&q, set.params).Value)
+	got, err := ast.JSON(set.decision.reads.input(&q, q.Now, set.params).Value)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,49 +49,71 @@ func TestInputIsAsDocumented(t *testing.T) {
 // facts that never come.
 func TestSchemaHasTheSameNames(t *testing.T) {
 	t.Parallel()
-	text, err := embedded.ReadFile("input.jsonschema")
+	var union struct {
+		Definitions struct{ Decision, Route json.RawMessage }
+	}
+	if err := json.Unmarshal(readEmbedded(t, "input.jsonschema"), &union); err != nil {
+		t.Fatal(err)
+	}
+	route := readEmbedded(t, "route.jsonschema")
+	for _, c := range []struct {
+		name   string
+		schema json.RawMessage
+		want   map[string]bool
+	}{
+		{"decision", union.Definitions.Decision, namesOf(fields())},
+		{"route", union.Definitions.Route, namesOf(routeFields())},
+		{"route alone", route, namesOf(routeFields())},
+	} {
+		got := map[string]bool{}
+		schemaNames(t, "", c.schema, got)
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: %s", c.name, diff)
+		}
+	}
+}
+
+func readEmbedded(t *testing.T, name string) []byte {
+	t.Helper()
+	text, err := embedded.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	type object struct {
+	return text
+}
+
+func namesOf[Q any](all []field[Q]) map[string]bool {
+	names := map[string]bool{"/params": true}
+	for _, f := range all {
+		names["/"+strings.Join(f.path, "/")] = true
+	}
+	return names
+}
+
+// schemaNames collects the paths of all leaves and checks that no object is open.
+func schemaNames(t *testing.T, path string, text []byte, names map[string]bool) {
+	t.Helper()
+	var o struct {
 		Type       any                        `json:"type"`
 		Required   []string                   `json:"required"`
 		Properties map[string]json.RawMessage `json:"properties"`
 		Additional *bool                      `json:"additionalProperties"`
 	}
-	schema := map[string]bool{}
-	var walk func(path string, text []byte)
-	walk = func(path string, text []byte) {
-		var o object
-		if err := json.Unmarshal(text, &o); err != nil {
-			t.Fatal(err)
-		}
-		if o.Type != "object" || path == "/params" {
-			schema[path] = true
-			return
-		}
-		if o.Additional == nil || *o.Additional {
-			t.Errorf("the schema lets any name pass in %q", path)
-		}
-		if len(o.Required) != len(o.Properties) {
-			t.Errorf("the schema requires %d of the %d names in %q", len(o.Required), len(o.Properties), path)
-		}
-		for name, text := range o.Properties {
-			walk(path+"/"+name, text)
-		}
+	if err := json.Unmarshal(text, &o); err != nil {
+		t.Fatal(err)
 	}
-	walk("", text)
-
-	given := map[string]bool{"/params": true}
-	for _, f := range fields() {
-		path := ""
-		for _, name := range f.path {
-			path += "/" + name
-		}
-		given[path] = true
+	if o.Type != "object" || path == "/params" {
+		names[path] = true
+		return
 	}
-	if diff := cmp.Diff(given, schema); diff != "" {
-		t.Error(diff)
+	if o.Additional == nil || *o.Additional {
+		t.Errorf("the schema lets any name pass in %q", path)
+	}
+	if len(o.Required) != len(o.Properties) {
+		t.Errorf("the schema requires %d of the %d names in %q", len(o.Required), len(o.Properties), path)
+	}
+	for name, text := range o.Properties {
+		schemaNames(t, path+"/"+name, text, names)
 	}
 }
 

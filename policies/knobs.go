@@ -12,43 +12,42 @@ import (
 // can't use: a misspelt knob would be a change that nobody made. Which there are, and
 // of what type, is read from knobs.rego itself. With files of the user's own any
 // parameter may have its reader, so there only the values of knobs are checked.
-func (l *loading) checkKnobs(params ast.Value) {
-	given, ok := params.(ast.Object)
-	if !ok {
+func (p *program) checkKnobs(ps *problems, given ast.Object) {
+	if p.knobs == nil {
 		return
 	}
-	module := l.modules[builtinPrefix+"knobs.rego"]
-	if module == nil {
-		return
-	}
-	knobs := map[string]*ast.Rule{}
-	var names []string
-	for _, r := range module.Rules {
-		if r.Default {
-			name := r.Head.Name.String()
-			knobs[name] = r
-			names = append(names, name)
-		}
-	}
-	own := false
-	for name := range l.modules {
-		own = own || !strings.HasPrefix(name, builtinPrefix)
+	names := make([]string, len(p.knobs))
+	for i, k := range p.knobs {
+		names[i] = k.Head.Name.String()
 	}
 	given.Foreach(func(k, v *ast.Term) {
 		name := string(k.Value.(ast.String))
-		knob := knobs[name]
+		i := slices.Index(names, name)
+		if i < 0 {
+			if !p.own {
+				ps.unknownKnob(name, names)
+			}
+			return
+		}
+		knob := p.knobs[i]
 		switch {
-		case knob == nil && !own:
-			l.problem("", "cannot use policy param %q: the default policy has %s", name, strings.Join(names, ", "))
-		case knob != nil && ast.ValueName(v.Value) != ast.ValueName(knob.Head.Value.Value):
-			l.problem("", "cannot use policy param %s: it is of type %s; write a value of type %s, such as %s",
+		case ast.ValueName(v.Value) != ast.ValueName(knob.Head.Value.Value):
+			ps.add("", "cannot use policy param %s: it is of type %s; write a value of type %s, such as %s",
 				name, ast.ValueName(v.Value), ast.ValueName(knob.Head.Value.Value), knob.Head.Value)
-		case knob != nil && negative(v.Value):
-			l.problem("", "cannot use policy param %s = %s: it can't be less than zero", name, v)
-		case knob != nil && !mayBe(knob, v.Value):
-			l.problem("", "cannot use policy param %s = %s: write one of %v", name, v, choices(knob))
+		case negative(v.Value):
+			ps.add("", "cannot use policy param %s = %s: it can't be less than zero", name, v)
+		case !mayBe(knob, v.Value):
+			ps.add("", "cannot use policy param %s = %s: write one of %v", name, v, choices(knob))
 		}
 	})
+}
+
+func (ps *problems) unknownKnob(name string, names []string) {
+	p := Problem{Message: fmt.Sprintf("cannot use policy param %q: the default policy has %s", name, strings.Join(names, ", "))}
+	if meant := nearest(name, names); meant != "" {
+		p.Hint = "did you mean " + meant + "?"
+	}
+	*ps = append(*ps, p)
 }
 
 func negative(v ast.Value) bool {

@@ -1,10 +1,6 @@
 package policies
 
-import (
-	"sync"
-
-	"github.com/fourgate-dev/fourgate/engine"
-)
+import "sync"
 
 const (
 	// defaultMemory is how many answers a set remembers. One takes about half a
@@ -16,13 +12,13 @@ const (
 )
 
 // memory keeps answers by what the policy could see of their question.
-type memory struct {
+type memory[A any] struct {
 	mu      sync.RWMutex
-	answers map[string]engine.Decision
+	answers map[string]A
 	limit   int
 }
 
-func (m *memory) recall(key []byte) (engine.Decision, bool) {
+func (m *memory[A]) recall(key []byte) (A, bool) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	d, ok := m.answers[string(key)]
@@ -31,7 +27,7 @@ func (m *memory) recall(key []byte) (engine.Decision, bool) {
 
 // keep remembers an answer. At the limit it forgets another one that the map's own
 // order picks: which answers come back is not worth a list to maintain.
-func (m *memory) keep(key []byte, d engine.Decision) {
+func (m *memory[A]) keep(key []byte, d A) {
 	if len(key) > maxKey {
 		return
 	}
@@ -46,6 +42,6 @@ func (m *memory) keep(key []byte, d engine.Decision) {
 	m.answers[string(key)] = d
 }
 
-func newMemory(limit int) *memory {
-	return &memory{answers: map[string]engine.Decision{}, limit: limit}
+func newMemory[A any](limit int) *memory[A] {
+	return &memory[A]{answers: map[string]A{}, limit: limit}
 }

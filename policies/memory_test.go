@@ -119,7 +119,7 @@ func TestDefaultPolicyForgetsNothingOverTime(t *testing.T) {
 		q.Backoff += time.Duration(i) * time.Millisecond
 		set.Decide(&q)
 	}
-	if n := len(set.memory.answers); n != 1 {
+	if n := len(set.decisions.answers); n != 1 {
 		t.Errorf("%d answers are remembered, want 1", n)
 	}
 }
@@ -134,7 +134,7 @@ func TestReads(t *testing.T) {
 				"package fourgate.standard", "package fourgate.blame", "package fourgate.gates.failure_class", "package fourgate.gates.response_phase",
 				"package fourgate.gates.idempotency", "package fourgate.gates.attempt_budget")
 			var got []string
-			for _, f := range set.reads.fields {
+			for _, f := range set.decision.reads.fields {
 				got = append(got, f.path[len(f.path)-1])
 			}
 			if !slices.Equal(got, want) {
@@ -161,8 +161,8 @@ func TestReadsOfWholeInput(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{`decision := input`, `decision := count(input)`, `decision := y if walk(input, [_, y])`, `decision := x if { x := input[y] }`} {
 		set := load(t, Options{}, "package fourgate\n"+body)
-		if len(set.reads.fields) != len(fields()) || !set.reads.params {
-			t.Errorf("%s: reads %d fields, want all", body, len(set.reads.fields))
+		if len(set.decision.reads.fields) != len(fields()) || !set.decision.reads.params {
+			t.Errorf("%s: reads %d fields, want all", body, len(set.decision.reads.fields))
 		}
 	}
 }
@@ -178,10 +178,10 @@ func TestMemoryIsBounded(t *testing.T) {
 	q := failed(t)
 	q.RequestID = string(make([]byte, 2*maxKey))
 	set.Decide(&q)
-	if n := len(set.memory.answers); n != 10 {
+	if n := len(set.decisions.answers); n != 10 {
 		t.Errorf("%d answers are remembered, want 10", n)
 	}
-	for key := range set.memory.answers {
+	for key := range set.decisions.answers {
 		if len(key) > maxKey {
 			t.Errorf("a key of %d bytes is kept", len(key))
 		}

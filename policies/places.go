@@ -23,13 +23,14 @@ import (
 // One whose answer is nothing but another rule's has left the answer to that rule.
 type places struct {
 	rules     []string
+	ranks     []rank
 	otherwise string // of the default, empty if there is none
 }
 
 // nobody is the number while no rule has answered.
 const nobody = -1
 
-func (p places) at(i int) string {
+func (p *places) at(i int) string {
 	if i < 0 || i >= len(p.rules) {
 		return p.otherwise
 	}
@@ -42,47 +43,82 @@ var markBuiltin = &ast.Builtin{
 	Decl: types.NewFunction(types.Args(types.N), types.B),
 }
 
-// standard is the default policy's own decision, below its entry point.
-var standard = ast.MustParseRef("data.fourgate.standard.decision")
+// embeddedAnswer says whether a rule is the decision of the default policy or of a
+// profile, below their entry point.
+func embeddedAnswer(rule ast.Ref) bool {
+	profiles := len(profilesPackage)
+	return rule.Equal(standard) || len(rule) == profiles+2 && rule.HasPrefix(profilesPackage) && rule[profiles+1].Equal(standard[len(standard)-1])
+}
 
-// mark adds the call to each rule of the entry point, and of the default policy, and to
-// each branch of their else chains.
-func mark(modules map[string]*ast.Module, entry ast.Ref) places {
-	var p places
-	for _, m := range modules {
-		for _, r := range m.Rules {
-			rule := m.Package.Path.Extend(r.Head.Ref())
-			switch entered := rule.Equal(entry); {
+var (
+	standard        = ast.MustParseRef("data.fourgate.standard.decision")
+	profilesPackage = ast.MustParseRef("data.fourgate.profiles")
+)
+
+// marking numbers the rules of all entry points of one policy.
+type marking struct {
+	modules modules
+	marked  map[*ast.Rule]bool
+	rules   []string
+	ranks   []rank
+}
+
+// rank orders the rules that are called in one evaluation: the last of the highest rank
+// has answered.
+type rank uint8
+
+const (
+	delegates    rank = iota // its answer is another rule's, or it is the default policy's
+	buildsBelow              // a rule of a profile that builds its own answer
+	buildsAnswer             // a rule of the entry point that builds its own answer
+)
+
+// entry adds the call to each rule of an entry point, and of the embedded policies, and
+// to each branch of their else chains.
+func (m *marking) entry(entry ast.Ref) places {
+	var otherwise string
+	for _, module := range m.modules {
+		for _, r := range module.Rules {
+			rule := module.Package.Path.Extend(r.Head.Ref())
+			entered := rule.Equal(entry)
+			switch {
 			case entered && r.Default:
-				p.otherwise = placeOf(r)
+				otherwise = placeOf(r)
 				continue
-			case !entered && !rule.Equal(standard):
+			case !entered && !embeddedAnswer(rule), m.marked[r]:
 				continue
 			}
+			m.marked[r] = true
 			for ; r != nil; r = r.Else {
 				// Terms of its own: OPA shares those of small numbers.
-				number := ast.NewTerm(ast.Number(strconv.Itoa(2*len(p.rules) + finality(r, rule.Equal(entry)))))
+				number := ast.NewTerm(ast.Number(strconv.Itoa(len(m.rules))))
 				name := ast.NewTerm(markBuiltin.Ref())
 				number.Location, name.Location = r.Location, r.Location
 				call := ast.NewExpr([]*ast.Term{name, number})
 				call.Location = r.Location
 				r.Body.Append(call)
-				p.rules = append(p.rules, placeOf(r))
+				m.rules = append(m.rules, placeOf(r))
+				m.ranks = append(m.ranks, rankOf(r, entered, rule.Equal(standard)))
 			}
 		}
 	}
-	return p
+	return places{otherwise: otherwise}
 }
 
-// finality is 1 for a rule of the entry point that builds its own answer.
-func finality(r *ast.Rule, entered bool) int {
-	if !entered || r.Head.Value == nil {
-		return 0
+// with gives the places of an entry point all rules, once all are known.
+func (m *marking) with(p *places) { p.rules, p.ranks = m.rules, m.ranks }
+
+func rankOf(r *ast.Rule, entered, standard bool) rank {
+	if standard && !entered || r.Head.Value == nil {
+		return delegates
 	}
-	if _, delegates := r.Head.Value.Value.(ast.Ref); delegates {
-		return 0
+	if _, delegated := r.Head.Value.Value.(ast.Ref); delegated {
+		return delegates
 	}
-	return 1
+	if entered {
+		return buildsAnswer
+	}
+	return buildsBelow
 }
 
 func placeOf(r *ast.Rule) string {
@@ -90,17 +126,17 @@ func placeOf(r *ast.Rule) string {
 }
 
 // witness is the builtin for one evaluation: it writes the rule's number to place.
-func witness(place *int) map[string]*topdown.Builtin {
-	final := false
-	return map[string]*topdown.Builtin{markBuiltin.Name: {
+func (p *places) witness(place *int) *topdown.Builtin {
+	var highest rank
+	return &topdown.Builtin{
 		Decl: markBuiltin,
 		Func: func(_ topdown.BuiltinContext, operands []*ast.Term, found func(*ast.Term) error) error {
 			if n, ok := operands[0].Value.(ast.Number); ok {
-				if i, whole := n.Int(); whole && (i%2 == 1 || !final) {
-					*place, final = i/2, i%2 == 1
+				if i, whole := n.Int(); whole && i < len(p.ranks) && p.ranks[i] >= highest {
+					*place, highest = i, p.ranks[i]
 				}
 			}
 			return found(ast.InternedTerm(true))
 		},
-	}}
+	}
 }

@@ -21,6 +21,9 @@ func TestFactsAreTheFields(t *testing.T) {
 		have = append(have, f.path)
 	}
 	for _, f := range fields() {
+		if f.path[0] == "clock" {
+			continue // it follows from the question's time and the policy's location
+		}
 		want = append(want, strings.Join(f.path, "."))
 	}
 	if diff := cmp.Diff(want, have); diff != "" {
@@ -33,7 +36,10 @@ func TestFactsAreTheFields(t *testing.T) {
 		byPath[f.path] = f
 	}
 	for _, f := range fields() {
-		seen := f.value(&q).String()
+		if f.path[0] == "clock" {
+			continue
+		}
+		seen := f.value(&q, q.Now).String()
 		path := strings.Join(f.path, ".")
 		if got := string(appendJSON(nil, byPath[path].get(&q))); strings.ReplaceAll(seen, ", ", ",") != got {
 			t.Errorf("%s: the policy sees %s, the tools write %s", path, seen, got)

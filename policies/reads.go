@@ -2,34 +2,35 @@ package policies
 
 import (
 	"slices"
+	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
-
-	"github.com/fourgate-dev/fourgate/engine"
 )
 
-// reads are the parts of the input that a compiled policy can look at. Nothing else of
-// a question can change its answer, so only they are built for an evaluation, and only
+// reads are the parts of the input that an entry point can look at. Nothing else of a
+// question can change its answer, so only they are built for an evaluation, and only
 // they make up the key of a remembered answer.
 //
-// They are found by walking every rule that was loaded for references below input. That
-// is coarser than OPA's dependency analysis, which leaves out what it can prove unused:
-// here one field too many costs a little, and one too few would mix up answers.
-type reads struct {
-	fields []field
+// They are found by walking every rule that the entry point can reach for references
+// below input. That is coarser than OPA's dependency analysis, which leaves out what it
+// can prove unused: here one field too many costs a little, and one too few would mix up
+// answers.
+type reads[Q any] struct {
+	fields []field[Q]
 	params bool
-	tree   []branch
+	clock  bool
+	tree   []branch[Q]
 }
 
 // branch is one name of the input with its value: a field's, or an object of branches.
-type branch struct {
+type branch[Q any] struct {
 	name  *ast.Term
-	field *field // nil for an object
-	kids  []branch
+	field *field[Q] // nil for an object
+	kids  []branch[Q]
 }
 
-// readsOf finds what the compiled modules and the query look at.
-func readsOf(modules map[string]*ast.Module) reads {
+// pathsOf finds the references below input that an entry point's rules can look at.
+func (p *program) pathsOf(entry ast.Ref) [][]string {
 	var seen [][]string
 	var visitor *ast.GenericVisitor
 	visitor = ast.NewGenericVisitor(func(x any) bool {
@@ -52,16 +53,43 @@ func readsOf(modules map[string]*ast.Module) reads {
 		}
 		return false
 	})
-	for _, m := range modules {
-		for _, r := range m.Rules {
-			visitor.Walk(r)
+	for r := range p.reach(entry) {
+		visitor.Walk(r)
+	}
+	return seen
+}
+
+// reach returns the rules that an entry point's answer can depend on, by the graph that
+// OPA proves the absence of recursion with. Each branch of an else chain is one.
+func (p *program) reach(entry ast.Ref) map[*ast.Rule]bool {
+	reached := map[*ast.Rule]bool{}
+	var next []*ast.Rule
+	for _, r := range p.compiler.GetRules(entry) {
+		for ; r != nil; r = r.Else {
+			next = append(next, r)
 		}
 	}
+	for len(next) > 0 {
+		r := next[len(next)-1]
+		next = next[:len(next)-1]
+		if reached[r] {
+			continue
+		}
+		reached[r] = true
+		for other := range p.compiler.Graph.Dependencies(r) {
+			next = append(next, other.(*ast.Rule))
+		}
+	}
+	return reached
+}
 
-	var r reads
-	for _, f := range fields() {
+// readsOf picks from all fields those that one of the paths can look at.
+func readsOf[Q any](all []field[Q], seen [][]string) reads[Q] {
+	var r reads[Q]
+	for _, f := range all {
 		if slices.ContainsFunc(seen, func(path []string) bool { return overlaps(path, f.path) }) {
 			r.fields = append(r.fields, f)
+			r.clock = r.clock || f.path[0] == "clock"
 		}
 	}
 	r.params = slices.ContainsFunc(seen, func(path []string) bool { return overlaps(path, []string{"params"}) })
@@ -89,15 +117,15 @@ func overlaps(a, b []string) bool {
 }
 
 // branches groups fields, whose names up to depth are the same, by their next name.
-func branches(fs []field, depth int) []branch {
-	var tree []branch
+func branches[Q any](fs []field[Q], depth int) []branch[Q] {
+	var tree []branch[Q]
 	for len(fs) > 0 {
 		name := fs[0].path[depth]
 		n := 1
 		for n < len(fs) && fs[n].path[depth] == name {
 			n++
 		}
-		b := branch{name: ast.StringTerm(name)}
+		b := branch[Q]{name: ast.StringTerm(name)}
 		if len(fs[0].path) == depth+1 {
 			b.field = &fs[0]
 		} else {
@@ -108,33 +136,41 @@ func branches(fs []field, depth int) []branch {
 	return tree
 }
 
-// input builds the part of the policy's input that it reads; params is the ready term.
-func (r *reads) input(q *engine.Question, params [2]*ast.Term) *ast.Term {
+// on puts a question's time on the set's clock, if the rules look at that.
+func (r *reads[Q]) on(now time.Time, where *time.Location) time.Time {
+	if !r.clock {
+		return time.Time{}
+	}
+	return now.In(where)
+}
+
+// input builds the part of the policy's input that it reads.
+func (r *reads[Q]) input(q *Q, at time.Time, params ast.Object) *ast.Term {
 	pairs := make([][2]*ast.Term, 0, len(r.tree)+1)
-	pairs = appendPairs(pairs, r.tree, q)
+	pairs = appendPairs(pairs, r.tree, q, at)
 	if r.params {
-		pairs = append(pairs, params)
+		pairs = append(pairs, ast.Item(ast.InternedTerm("params"), ast.NewTerm(params)))
 	}
 	return ast.ObjectTerm(pairs...)
 }
 
-func appendPairs(pairs [][2]*ast.Term, tree []branch, q *engine.Question) [][2]*ast.Term {
+func appendPairs[Q any](pairs [][2]*ast.Term, tree []branch[Q], q *Q, at time.Time) [][2]*ast.Term {
 	for i := range tree {
 		b := &tree[i]
 		if b.field != nil {
-			pairs = append(pairs, [2]*ast.Term{b.name, b.field.value(q)})
+			pairs = append(pairs, [2]*ast.Term{b.name, b.field.value(q, at)})
 			continue
 		}
-		kids := appendPairs(make([][2]*ast.Term, 0, len(b.kids)), b.kids, q)
+		kids := appendPairs(make([][2]*ast.Term, 0, len(b.kids)), b.kids, q, at)
 		pairs = append(pairs, [2]*ast.Term{b.name, ast.ObjectTerm(kids...)})
 	}
 	return pairs
 }
 
 // appendKey writes what makes two questions different for the policy.
-func (r *reads) appendKey(b []byte, q *engine.Question) []byte {
+func (r *reads[Q]) appendKey(b []byte, q *Q, at time.Time) []byte {
 	for i := range r.fields {
-		b = r.fields[i].key(b, q)
+		b = r.fields[i].key(b, q, at)
 	}
 	return b
 }

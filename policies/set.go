@@ -13,19 +13,35 @@ import (
 	"github.com/fourgate-dev/fourgate/engine"
 )
 
-var _ engine.Policy = (*Set)(nil)
+var (
+	_ engine.Policy      = (*Set)(nil)
+	_ engine.RoutePolicy = (*Set)(nil)
+)
 
 // Set is a compiled policy with its parameters. It never changes; a reload makes
 // another one. It may be used from many goroutines.
 type Set struct {
-	compiler *ast.Compiler
-	query    ast.Body
-	store    storage.Store
-	params   [2]*ast.Term // input.params
-	timeout  time.Duration
-	reads    reads
-	places   places  // of the entry point's rules
-	memory   *memory // nil remembers nothing
+	*program
+	store     storage.Store
+	params    ast.Object
+	timeout   time.Duration
+	location  *time.Location
+	revision  string
+	decisions *memory[engine.Decision] // nil remembers nothing
+	routes    *memory[engine.RouteAnswer]
+}
+
+// Revision is a short hash of all that makes up the policy: files, data, query and
+// params. It is the same on every machine, and fit for logs, metrics and readiness.
+func (s *Set) Revision() string { return s.revision }
+
+// Params returns a copy of the parameters.
+func (s *Set) Params() map[string]any {
+	v, err := ast.JSON(s.params)
+	if err != nil {
+		panic("BUG: params that were JSON are none: " + err.Error())
+	}
+	return v.(map[string]any)
 }
 
 // Faults of a policy, as they stand in [engine.Decision.Fault].
@@ -44,45 +60,73 @@ const answerVar = ast.Var("answer")
 // see it, is remembered; one with a fault is not, because a late answer may come in
 // time the next time.
 func (s *Set) Decide(q *engine.Question) engine.Decision {
-	if s.memory == nil {
-		return s.ask(q)
+	if s.decisions == nil {
+		return s.decide(q)
 	}
 	var space [256]byte
-	key := s.reads.appendKey(space[:0], q)
-	if d, ok := s.memory.recall(key); ok {
+	key := s.decision.reads.appendKey(space[:0], q, s.decision.reads.on(q.Now, s.location))
+	if d, ok := s.decisions.recall(key); ok {
 		return d
 	}
-	d := s.ask(q)
+	d := s.decide(q)
 	if d.Fault == "" {
-		s.memory.keep(key, d)
+		s.decisions.keep(key, d)
 	}
 	return d
+}
+
+func (s *Set) decide(q *engine.Question) engine.Decision {
+	if s.program == nil {
+		return engine.Decision{Fault: faultError, Why: "the policy was never loaded"}
+	}
+	e := &s.decision
+	r := s.ask(e.query, e.reads.input(q, e.reads.on(q.Now, s.location), s.params), &e.places)
+	if r.fault == "" && r.value == nil {
+		r.fault, r.why = faultUndefined, "no rule of the entry point holds for this question; give it a default"
+	}
+	if r.fault != "" {
+		return engine.Decision{Fault: r.fault, Rule: r.rule, Why: r.why}
+	}
+	d, err := readAnswer(r.value)
+	if err != nil {
+		return engine.Decision{Fault: faultMistyped, Rule: r.rule, Why: because(err)}
+	}
+	d.Rule = r.rule
+	return d
+}
+
+// result is what an evaluation came to. The value is nil if nothing held or with a fault.
+type result struct {
+	value ast.Value
+	rule  string // that answered, file:line; empty if that isn't known
+	fault string
+	why   string
 }
 
 // ask evaluates the policy, once more if that was late. The limit is on the wall's clock,
 // and a thread that a busy machine has put aside for ten milliseconds comes back with a
 // fresh time slice; a policy that is slow itself is late again.
-func (s *Set) ask(q *engine.Question) engine.Decision {
-	d := s.evaluate(q)
-	if d.Fault == faultTimeout {
-		d = s.evaluate(q)
+func (s *Set) ask(query ast.Body, input *ast.Term, from *places) result {
+	r := s.evaluate(query, input, from)
+	if r.fault == faultTimeout {
+		r = s.evaluate(query, input, from)
 	}
-	return d
+	return r
 }
 
 // evaluate asks the policy itself. Whatever goes wrong becomes a fault, a panic inside
 // OPA included: one request's odd failure must not end the others.
-func (s *Set) evaluate(q *engine.Question) (d engine.Decision) {
+func (s *Set) evaluate(query ast.Body, input *ast.Term, from *places) (r result) {
 	defer func() {
-		if r := recover(); r != nil {
-			d = engine.Decision{Fault: faultError, Why: because(fmt.Errorf("the evaluation panicked: %v", r))}
+		if p := recover(); p != nil {
+			r = result{fault: faultError, why: because(fmt.Errorf("the evaluation panicked: %v", p))}
 		}
 	}()
 
 	ctx := context.Background()
 	txn, err := s.store.NewTransaction(ctx)
 	if err != nil {
-		return engine.Decision{Fault: faultError, Why: because(err)}
+		return result{fault: faultError, why: because(err)}
 	}
 	defer s.store.Abort(ctx, txn)
 
@@ -90,32 +134,26 @@ func (s *Set) evaluate(q *engine.Question) (d engine.Decision) {
 	timer := time.AfterFunc(s.timeout, cancel.Cancel)
 	defer timer.Stop()
 
-	var answer ast.Value
 	place := nobody
-	err = topdown.NewQuery(s.query).
+	err = topdown.NewQuery(query).
 		WithCompiler(s.compiler).
 		WithStore(s.store).
 		WithTransaction(txn).
-		WithInput(s.reads.input(q, s.params)).
+		WithInput(input).
 		WithCancel(cancel).
 		WithStrictBuiltinErrors(true).
-		WithBuiltins(witness(&place)).
-		Iter(ctx, func(result topdown.QueryResult) error {
-			answer = result[answerVar].Value
+		WithBuiltins(map[string]*topdown.Builtin{markBuiltin.Name: from.witness(&place)}).
+		Iter(ctx, func(found topdown.QueryResult) error {
+			r.value = found[answerVar].Value
 			return nil
 		})
 	if err != nil {
-		return engine.Decision{Fault: faultOf(err), Rule: s.places.at(place), Why: because(err)}
+		r = result{fault: faultOf(err), why: because(err)}
 	}
-	if answer == nil {
-		return engine.Decision{Fault: faultUndefined, Why: "no rule of the entry point holds for this question; give it a default"}
+	if r.value != nil || err != nil {
+		r.rule = from.at(place)
 	}
-	d, err = readAnswer(answer)
-	if err != nil {
-		return engine.Decision{Fault: faultMistyped, Rule: s.places.at(place), Why: because(err)}
-	}
-	d.Rule = s.places.at(place)
-	return d
+	return r
 }
 
 // maxWhy bounds what a log line says of a fault.

@@ -57,6 +57,7 @@ func failed(tb testing.TB) engine.Question {
 		Contract:      engine.Contract{Model: "gpt-4o-2024-08-06", Endpoint: engine.OpenAIChat},
 		Stream:        true,
 		Idempotency:   engine.Idempotency{ReplaySafe: true, Effects: engine.EffectsNone},
+		Now:           time.Date(2026, time.November, 30, 23, 5, 0, 0, time.UTC),
 		Seq:           1,
 		Group:         "gpt-4o",
 		Channel:       "openai",

@@ -1,0 +1,5 @@
+package fourgate.profiles.ccrelay
+
+import data.fourgate.standard
+
+decision := standard.decision

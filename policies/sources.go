@@ -1,0 +1,209 @@
+package policies
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+)
+
+//go:embed *.rego gates/*.rego profiles/*/*.rego *.jsonschema
+var embedded embed.FS
+
+const (
+	// maxFile bounds one policy file in bytes, so that a wrong path can't fill memory.
+	maxFile = 1 << 20
+	// maxFiles and maxText bound all files of one policy: some hundred times the default
+	// policy.
+	maxFiles = 1000
+	maxText  = 8 << 20
+	// builtinPrefix marks the places of the embedded policies, which no file on disk has.
+	builtinPrefix = "builtin:"
+)
+
+// sources are the texts of one policy by their names. Gathering them goes on after a
+// problem to find the others, too.
+type sources struct {
+	texts    map[string]string
+	size     int
+	problems problems
+}
+
+func gather(ctx context.Context, opts Options) *sources {
+	s := &sources{texts: map[string]string{}}
+	for _, p := range opts.Paths {
+		if ctx.Err() != nil {
+			return s
+		}
+		s.addPath(p)
+	}
+	for name, text := range opts.Modules {
+		s.add(name, text)
+	}
+	if known := Profiles(); opts.Profile != "" && !slices.Contains(known, opts.Profile) {
+		p := Problem{Message: "cannot find policy profile " + strings.TrimSpace(opts.Profile), Hint: "write one of " + strings.Join(known, ", ")}
+		if meant := nearest(opts.Profile, known); meant != "" {
+			p.Hint = "did you mean " + meant + "? There are " + strings.Join(known, ", ")
+		}
+		s.problems = append(s.problems, p)
+	}
+	return s
+}
+
+// add takes one file's text, if it keeps to the limits.
+func (s *sources) add(name, text string) {
+	switch {
+	case len(text) > maxFile:
+		s.problems.add(name, "cannot use a policy file of %d bytes; split it, the limit is %d", len(text), maxFile)
+		return
+	case len(s.texts) == maxFiles:
+		s.problems.add(name, "cannot use more than %d policy files; point policy.paths at the policy alone", maxFiles)
+	case s.size <= maxText && s.size+len(text) > maxText:
+		s.problems.add(name, "cannot use more than %d bytes of policy files; move lists into params or a bundle's data", maxText)
+	}
+	s.size += len(text)
+	s.texts[name] = text
+}
+
+// full says that no more files are wanted, because there is a problem with their number
+// already.
+func (s *sources) full() bool { return len(s.texts) > maxFiles || s.size > maxText }
+
+// addPath adds a file, or all policy files below a directory.
+func (s *sources) addPath(root string) {
+	found := 0
+	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		hidden := name != root && strings.HasPrefix(entry.Name(), ".")
+		switch {
+		case s.full():
+			return filepath.SkipAll
+		case hidden && entry.IsDir():
+			return filepath.SkipDir
+		case hidden, entry.IsDir(), name != root && !isPolicy(entry.Name()):
+			return nil
+		}
+		found++
+		s.addFile(name)
+		return nil
+	})
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		s.problems.add(root, "cannot find this policy path; correct policy.paths or leave it out to use the default policy")
+	case err != nil:
+		s.problems.add(root, "cannot read this policy path: %v", err)
+	case found == 0:
+		s.problems.add(root, "cannot find any .rego file here; a policy needs one with the package of its query")
+	}
+}
+
+func isPolicy(name string) bool {
+	return strings.HasSuffix(name, ".rego") && !strings.HasSuffix(name, "_test.rego")
+}
+
+func (s *sources) addFile(name string) {
+	info, err := os.Stat(name)
+	switch {
+	case err != nil:
+		s.problems.add(name, "cannot read this policy file: %v", err)
+		return
+	case info.Size() > maxFile:
+		s.problems.add(name, "cannot use a policy file of %d bytes; split it, the limit is %d", info.Size(), maxFile)
+		return
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		s.problems.add(name, "cannot read this policy file: %v", err)
+		return
+	}
+	s.add(filepath.ToSlash(name), string(text))
+}
+
+// embeddedTexts are the files of the default policy and of all profiles, by name, with
+// the entry point of the profile if one is chosen.
+func embeddedTexts(profile string) map[string]string {
+	texts := map[string]string{}
+	err := fs.WalkDir(embedded, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !isPolicy(name) || name == "entry.rego" && profile != "" {
+			return err
+		}
+		if dir, below := strings.CutPrefix(name, "profiles/"); below && path.Dir(dir) != profile {
+			return nil
+		}
+		text, err := embedded.ReadFile(name)
+		texts[builtinPrefix+name] = string(text)
+		return err
+	})
+	if err != nil {
+		panic("BUG: the embedded policy cannot be read: " + err.Error())
+	}
+	if profile != "" {
+		name, text := profileEntry(profile)
+		texts[name] = text
+	}
+	return texts
+}
+
+// modules are the parsed files of a policy.
+type modules map[string]*ast.Module
+
+// parse reads the texts, and adds each package of the embedded policies that none of
+// them has replaced.
+func (ps *problems) parse(texts map[string]string, profile string) modules {
+	own := modules{}
+	for name, text := range texts {
+		if m := ps.parseOne(name, text); m != nil {
+			own[name] = m
+		}
+	}
+	all := modules{}
+	for name, text := range embeddedTexts(profile) {
+		if m := ps.parseOne(name, text); m != nil && !own.replace(m.Package.Path) {
+			all[name] = m
+		}
+	}
+	for name, m := range own {
+		all[name] = m
+	}
+	return all
+}
+
+func (ps *problems) parseOne(name, text string) *ast.Module {
+	m, err := ast.ParseModuleWithOpts(name, text, ast.ParserOptions{
+		ProcessAnnotation: true, RegoVersion: ast.RegoV1, Capabilities: capabilities(),
+	})
+	if err != nil {
+		ps.fromOPA(name, err)
+		return nil
+	}
+	return m
+}
+
+// entryPackage is the one of both entry points.
+var entryPackage = ast.MustParseRef("data.fourgate")
+
+// replace says whether the user's own files take an embedded package's place. Those that
+// have nothing but the route entry point leave the decision to the embedded one.
+func (own modules) replace(pkg ast.Ref) bool {
+	var replaced, decides, routes bool
+	for _, m := range own {
+		if !m.Package.Path.Equal(pkg) {
+			continue
+		}
+		replaced = true
+		for _, r := range m.Rules {
+			decides = decides || r.Head.Name == "decision"
+			routes = routes || r.Head.Name == "route"
+		}
+	}
+	return replaced && !(pkg.Equal(entryPackage) && routes && !decides)
+}
