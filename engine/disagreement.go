@@ -35,13 +35,14 @@ type Answer struct {
 	Rule    string // file:line
 	Fault   string // in the words of [Decision.Fault]
 	Delay   Wait
-	Effects []Effect // read-only, may be shared
+	Effects []Effect // that change something
 }
 
 // AnswerOf is the part of a decision that is compared and kept.
 func AnswerOf(d Decision) Answer {
 	return Answer{
-		Action: d.Action, Channel: d.Channel, Reason: d.Reason, Rule: d.Rule, Fault: d.Fault, Delay: d.Delay, Effects: d.Effects,
+		Action: d.Action, Channel: d.Channel, Reason: d.Reason, Rule: d.Rule, Fault: d.Fault, Delay: d.Delay,
+		Effects: recordedEffects(d.Effects),
 	}
 }
 
@@ -134,22 +135,11 @@ func (a *Answer) appendJSON(b []byte) []byte {
 	} else {
 		b = append(b, `null`...)
 	}
-	b = append(b, `,"effects":[`...)
-	for i, e := range a.Effects {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, `{"kind":`...)
-		b = appendString(b, e.Kind.String())
-		b = append(b, `,"for_ms":`...)
-		b = appendMS(b, e.For)
-		b = append(b, `,"after":`...)
-		b = strconv.AppendInt(b, int64(e.After), 10)
-		b = append(b, '}')
+	if len(a.Effects) > 0 {
+		b = appendEffects(append(b, `,"effects":`...), a.Effects)
 	}
-	b = append(b, ']')
 	if a.Fault != "" {
-		b = append(b, `,"policy_fault":`...)
+		b = append(b, `,"policy_error":`...)
 		b = appendString(b, a.Fault)
 	}
 	return append(b, '}')
@@ -164,17 +154,13 @@ type cellForm struct {
 }
 
 type answerForm struct {
-	Action  string   `json:"action"`
-	Channel string   `json:"channel"`
-	Reason  string   `json:"reason"`
-	Rule    string   `json:"rule"`
-	DelayMS *float64 `json:"delay_ms"`
-	Effects []struct {
-		Kind  string  `json:"kind"`
-		ForMS float64 `json:"for_ms"`
-		After int     `json:"after"`
-	} `json:"effects"`
-	Fault string `json:"policy_fault"`
+	Action  string       `json:"action"`
+	Channel string       `json:"channel"`
+	Reason  string       `json:"reason"`
+	Rule    string       `json:"rule"`
+	DelayMS *float64     `json:"delay_ms"`
+	Effects []effectForm `json:"effects"`
+	Fault   string       `json:"policy_error"`
 }
 
 // ParseDisagreement reads what [Disagreement.AppendJSON] wrote. Words that a later
@@ -192,7 +178,7 @@ func ParseDisagreement(b []byte) (Disagreement, error) {
 	if err := json.Unmarshal(b, &f); err != nil {
 		return Disagreement{}, fmt.Errorf("cannot read disagreement: %w", err)
 	}
-	d := Disagreement{RequestID: f.RequestID, Seq: f.Seq, At: f.At, Group: f.Group, From: f.From.answer(), To: f.To.answer()}
+	d := Disagreement{RequestID: f.RequestID, Seq: f.Seq, At: writable(f.At), Group: f.Group, From: f.From.answer(), To: f.To.answer()}
 	d.Cell.Class, _ = ParseClass(f.Cell.Class)
 	d.Cell.Phase, _ = ParsePhase(f.Cell.Phase)
 	d.Cell.Completion, _ = ParseCompletion(f.Cell.Completion)
@@ -202,15 +188,11 @@ func ParseDisagreement(b []byte) (Disagreement, error) {
 }
 
 func (f *answerForm) answer() Answer {
-	a := Answer{Channel: f.Channel, Rule: f.Rule, Fault: f.Fault}
+	a := Answer{Channel: f.Channel, Rule: f.Rule, Fault: f.Fault, Effects: effectsOf(f.Effects)}
 	a.Action, _ = ParseAction(f.Action)
 	a.Reason, _ = ParseReason(f.Reason)
 	if f.DelayMS != nil {
 		a.Delay = WaitOf(fromMS(*f.DelayMS))
-	}
-	for _, e := range f.Effects {
-		kind, _ := ParseEffectKind(e.Kind)
-		a.Effects = append(a.Effects, Effect{Kind: kind, For: fromMS(e.ForMS), After: e.After})
 	}
 	return a
 }
