@@ -22,8 +22,27 @@ func (p *plan) budgetForbids(link int, start time.Time) bool {
 
 // timeAt says whether an attempt that starts then has its minimum useful time.
 func (p *plan) timeAt(start time.Time) bool {
-	left := p.deadline.Sub(start)
-	return left > 0 && left >= p.budget.MinUseful
+	return useful(p.deadline.Sub(start), p.budget.MinUseful)
+}
+
+// useful says whether the time that is left is worth an attempt.
+func useful(left, least time.Duration) bool { return left > 0 && left >= least }
+
+// ruledOut are the interlocks that need no more than the failure: what a decision may
+// not do whatever routes there are. An abort stops, too, by no interlock.
+func ruledOut(f Failure, i Idempotency, d Decision) (lock Interlock, stops bool) {
+	switch {
+	case d.Action == Abort:
+		return InterlockNone, true
+	case f.phase == AfterOutput:
+		return InterlockCommitted, true
+	case d.Action == Substitute:
+		// No group declares a substitution yet, so none can have been accepted.
+		return InterlockContract, true
+	case effectsForbid(i, f.completion):
+		return InterlockEffects, true
+	}
+	return InterlockNone, false
 }
 
 // notBefore is the interlock retry_after: the earliest time of a same-route attempt,
@@ -31,6 +50,22 @@ func (p *plan) timeAt(start time.Time) bool {
 func notBefore(now time.Time, f Failure) time.Time {
 	d, _ := f.retryAfter.Get()
 	return now.Add(d)
+}
+
+// sameRouteWait is how long the same-route attempt of a decision waits with remaining
+// left of the deadline: as the decision says, or for the engine's backoff, and never less
+// than the upstream's Retry-After. The interlock retry_after is returned where it puts
+// off what the decision says, and where it leaves no useful time.
+func sameRouteWait(q *Question, d Decision, remaining time.Duration) (time.Duration, Interlock) {
+	least, _ := q.Failure.retryAfter.Get()
+	wait, said := d.Delay.Get()
+	if !said {
+		wait = q.Backoff
+	}
+	if wait < least && (said || !useful(remaining-least, q.MinUseful)) {
+		return least, InterlockRetryAfter
+	}
+	return max(wait, least), InterlockNone
 }
 
 // contractForbids is the interlock contract for answers: what a channel answers must

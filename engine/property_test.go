@@ -160,6 +160,7 @@ func TestInterlocksHoldOverRandomFaults(t *testing.T) {
 	const requestsOfOneWorld = 6
 	seen := map[engine.Interlock]int{}
 	terminals := map[engine.Terminal]int{}
+	foreseen := foresight{seen: map[engine.Interlock]int{}}
 	for seed := range uint64(schedules / requestsOfOneWorld) {
 		c := chaos{rand.New(rand.NewPCG(seed, 4))}
 		w := &enginetest.World{
@@ -182,6 +183,9 @@ func TestInterlocksHoldOverRandomFaults(t *testing.T) {
 				if broken := violations(w.Catalog, tr); broken != "" {
 					t.Fatalf("seed %d request %d: %s\nrecord: %s", seed, i, broken, tr.Record.AppendJSON(nil))
 				}
+				if wrong := foreseen.misforeseen(tr.Asked); wrong != "" {
+					t.Fatalf("seed %d request %d: %s", seed, i, wrong)
+				}
 				p, e := retryTokens(tr)
 				paid, earned = paid+p, earned+e
 				budget := w.Catalog.RetryBudget()
@@ -203,12 +207,20 @@ func TestInterlocksHoldOverRandomFaults(t *testing.T) {
 			t.Errorf("interlock %s never acted in %d schedules", lock, schedules)
 		}
 	}
+	for lock := engine.InterlockCommitted; lock <= engine.InterlockRetryBudget; lock++ {
+		if lock != engine.InterlockCancelled && foreseen.seen[lock] == 0 {
+			t.Errorf("interlock %s was never foreseen", lock)
+		}
+	}
+	if foreseen.untold > foreseen.told {
+		t.Errorf("of %d decisions nothing could be foreseen, of %d something", foreseen.untold, foreseen.told)
+	}
 	for end := engine.TerminalSuccess; end <= engine.TerminalPolicyStop; end++ {
 		if terminals[end] == 0 {
 			t.Errorf("no call ended with %s in %d schedules", end, schedules)
 		}
 	}
-	t.Logf("%d schedules; interlocks %v; terminals %v", schedules, seen, terminals)
+	t.Logf("%d schedules; interlocks %v; terminals %v; %d decisions foreseen, %d not: %v", schedules, seen, terminals, foreseen.told, foreseen.untold, foreseen.seen)
 }
 
 // violations names the first interlock or promise that a trace breaks.

@@ -186,12 +186,8 @@ func (s *asking) obey(t *trace, now time.Time, d Decision) (state, Instruction) 
 	if d.Action == Abort {
 		return s.abort(t, now, d)
 	}
-	if d.Action == Substitute {
-		// No group declares a substitution yet, so none can have been accepted.
-		return s.stop(t, now, InterlockContract)
-	}
-	if effectsForbid(t.req.Idempotency, s.failure.completion) {
-		return s.stop(t, now, InterlockEffects)
+	if lock, stops := ruledOut(s.failure, t.req.Idempotency, d); stops {
+		return s.stop(t, now, lock)
 	}
 	to, start, lock := s.target(t, now, d)
 	if lock != InterlockNone && lock != InterlockRetryAfter {
@@ -219,8 +215,8 @@ func (s *asking) obey(t *trace, now time.Time, d Decision) (state, Instruction) 
 // target finds the channel and the start of the attempt that a decision asks for. The
 // interlock retry_after is returned where it has put the start off.
 func (s *asking) target(t *trace, now time.Time, d Decision) (aim, time.Time, Interlock) {
-	delay, given := d.Delay.Get()
 	if d.Action == Fallback {
+		delay, _ := d.Delay.Get()
 		start := now.Add(delay)
 		if d.Channel == "" {
 			return aim{Fallback, -1}, start, InterlockNone
@@ -232,21 +228,8 @@ func (s *asking) target(t *trace, now time.Time, d Decision) (aim, time.Time, In
 		}
 		return aim{}, now, InterlockEligible
 	}
-	earliest := notBefore(now, s.failure)
-	if !given {
-		if start := now.Add(t.question.Backoff); start.After(earliest) {
-			return aim{Retry, s.link}, start, InterlockNone
-		}
-		lock := InterlockNone
-		if !s.plan.timeAt(earliest) {
-			lock = InterlockRetryAfter
-		}
-		return aim{Retry, s.link}, earliest, lock
-	}
-	if start := now.Add(delay); !start.Before(earliest) {
-		return aim{Retry, s.link}, start, InterlockNone
-	}
-	return aim{Retry, s.link}, earliest, InterlockRetryAfter
+	wait, lock := sameRouteWait(&t.question, d, s.plan.deadline.Sub(now))
+	return aim{Retry, s.link}, now.Add(wait), lock
 }
 
 // forbidden looks ahead to the start, so that no caller waits for an attempt that
