@@ -20,6 +20,7 @@ var mayImport = map[string][]string{
 	"engine/enginetest":      {"engine"},
 	"hcl":                    {"engine"},
 	"policies":               {"engine"},
+	"policies/bundle":        {"engine"},
 	"plugins":                {"engine", "plugins/oci"},
 	"plugins/oci":            {},
 	"plugins/sdk":            {},
@@ -35,15 +36,15 @@ var mayImport = map[string][]string{
 	"proxy/sim":              {},
 	"proxy/admin":            {},
 	"proxy":                  {"engine", "proxy/gate", "proxy/judge", "proxy/sse", "proxy/upstream", "proxy/watch"},
-	"cmd/fourgate":           {"engine", "hcl", "policies", "plugins", "plugins/starter", "proxy", "proxy/admin", "proxy/ledger", "proxy/sim", "proxy/upstream", "proxy/watch"},
+	"cmd/fourgate":           {"engine", "hcl", "policies", "policies/bundle", "plugins", "plugins/starter", "proxy", "proxy/admin", "proxy/ledger", "proxy/sim", "proxy/upstream", "proxy/watch"},
 }
 
 // homes says which packages may import a heavy dependency.
 var homes = map[string][]string{
-	"github.com/open-policy-agent/opa":    {"policies"},
+	"github.com/open-policy-agent/opa":    {"policies", "policies/bundle"},
 	"github.com/tetratelabs/wazero":       {"plugins"},
 	"github.com/hashicorp/hcl":            {"hcl"},
-	"oras.land/oras-go":                   {"plugins/oci"},
+	"oras.land/oras-go":                   {"plugins/oci", "policies/bundle"},
 	"github.com/opencontainers":           {"plugins/oci"},
 	"github.com/zclconf/go-cty":           {"hcl"},
 	"github.com/valyala/fasthttp":         {"proxy", "proxy/upstream", "proxy/sim"},
@@ -51,7 +52,7 @@ var homes = map[string][]string{
 	"database/sql":                        {"proxy/ledger"},
 	"github.com/spf13/cobra":              {"cmd/fourgate"},
 	"github.com/tidwall/gjson":            {"plugins", "proxy", "proxy/gate", "proxy/judge", "proxy/sim"},
-	"github.com/prometheus/client_golang": {"plugins", "policies", "proxy", "proxy/admin", "proxy/ledger", "cmd/fourgate"},
+	"github.com/prometheus/client_golang": {"plugins", "policies", "policies/bundle", "proxy", "proxy/admin", "proxy/ledger", "cmd/fourgate"},
 }
 
 // pure are the packages that do no I/O, and pureImports all of the standard library
