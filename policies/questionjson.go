@@ -23,7 +23,8 @@ const maxQuestion = 1 << 20
 const paramsPath = "params"
 
 // AppendQuestion writes a question as the `input` of docs/policies.md, a JSON object on one
-// line without its `params`, which are the policy's.
+// line without its `params`, which are the policy's. The time of day is that of the clock
+// that [engine.Question.Now] is on.
 func AppendQuestion(b []byte, q *engine.Question) []byte {
 	b = append(b, '{')
 	var open []string // the objects that are being written
@@ -67,10 +68,12 @@ func appendJSON(b []byte, v any) []byte {
 
 // ParseQuestion reads what [AppendQuestion] writes. Every fact must be there, and nothing
 // else; only params, which are the policy's, may stand beside them and are not read, and
-// failure.family may be missing, because it follows from class and scope. The error names
-// everything that is wrong with its path.
+// failure.family and clock.weekday may be missing, because they follow from others. The
+// error names everything that is wrong with its path.
+//
+// The time of day is in UTC, and a minute is the finest that there is.
 func ParseQuestion(text []byte) (engine.Question, error) {
-	q, assumed, err := ParsePartialQuestion(text)
+	q, assumed, err := ParsePartialQuestion(text, time.UTC)
 	if err == nil && len(assumed) > 0 {
 		err = fmt.Errorf("cannot read question: these facts are missing: %s", strings.Join(assumed, ", "))
 	}
@@ -86,13 +89,15 @@ func ParseQuestion(text []byte) (engine.Question, error) {
 // order of the documentation.
 //
 // Some missing facts follow from those that are there: the budget's time, the completion
-// and phase of a partial failure, attempts_used from the attempt's number.
-func ParsePartialQuestion(text []byte) (q engine.Question, assumed []string, err error) {
+// and phase of a partial failure, attempts_used from the attempt's number. The time of day
+// is that of a clock in the location.
+func ParsePartialQuestion(text []byte, location *time.Location) (q engine.Question, assumed []string, err error) {
 	given, err := readTree(text)
 	if err != nil {
 		return engine.Question{}, nil, fmt.Errorf("cannot read question: %w", err)
 	}
 	q = plainQuestion()
+	q.Now = time.Date(2026, time.January, 5, 12, 0, 0, 0, location) // a monday at noon
 	all := facts()
 	r := questionReader{q: &q, all: all, given: map[string]bool{}}
 	r.checkNames("", given)
@@ -104,7 +109,7 @@ func ParsePartialQuestion(text []byte) (q engine.Question, assumed []string, err
 	}
 	r.conclude()
 	for i := range all {
-		if f := &all[i]; !r.given[f.path] && f.path != familyPath {
+		if f := &all[i]; !r.given[f.path] && f.path != familyPath && f.path != weekdayPath {
 			assumed = append(assumed, f.path)
 		}
 	}
@@ -220,6 +225,10 @@ func (r *questionReader) read(f *fact, tree map[string]any) {
 	}
 	if list, ok := v.([]any); ok {
 		v = textsOf(list)
+	}
+	if f.path == weekdayPath && r.given["clock.date"] && f.get(r.q) != v {
+		r.problem(f.path, "it is %s, but %s is a %v; leave it out, it follows from the date", shown(v), r.q.Now.Format(time.DateOnly), f.get(r.q))
+		return
 	}
 	if err := f.set(r.q, v); err != nil {
 		r.problem(f.path, "%v", err)

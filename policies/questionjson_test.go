@@ -21,9 +21,6 @@ func TestFactsAreTheFields(t *testing.T) {
 		have = append(have, f.path)
 	}
 	for _, f := range fields() {
-		if f.path[0] == "clock" {
-			continue // it follows from the question's time and the policy's location
-		}
 		want = append(want, strings.Join(f.path, "."))
 	}
 	if diff := cmp.Diff(want, have); diff != "" {
@@ -36,9 +33,6 @@ func TestFactsAreTheFields(t *testing.T) {
 		byPath[f.path] = f
 	}
 	for _, f := range fields() {
-		if f.path[0] == "clock" {
-			continue
-		}
 		seen := f.value(&q, q.Now).String()
 		path := strings.Join(f.path, ".")
 		if got := string(appendJSON(nil, byPath[path].get(&q))); strings.ReplaceAll(seen, ", ", ",") != got {
@@ -84,7 +78,7 @@ func TestQuestionProblems(t *testing.T) {
 	t.Parallel()
 	f := func(text string, want ...string) {
 		t.Helper()
-		_, _, err := ParsePartialQuestion([]byte(text))
+		_, _, err := ParsePartialQuestion([]byte(text), time.UTC)
 		if err == nil {
 			t.Errorf("%s: no error, want %q", text, want)
 			return
@@ -119,6 +113,10 @@ func TestQuestionProblems(t *testing.T) {
 	f(`{"request":{"idempotency":{"key":""}}}`, "write null if the caller sent no key")
 	f(`{"routes":{"fallback":"a"}}`, `routes.fallback: it is "a"; write a list of texts`)
 	f(`{"routes":{"fallback":["a",1]}}`, `write a list of texts`)
+	f(`{"clock":{"hour":24}}`, "clock.hour: it is 24; write a whole number from 0 to 23")
+	f(`{"clock":{"date":"30.11.2026"}}`, `clock.date: it is "30.11.2026"; write a date such as 2026-11-30`)
+	f(`{"clock":{"date":"2026-11-30","weekday":"sunday"}}`, `2026-11-30 is a monday`)
+	f(`{"clock":{"weekday":"sundy"}}`, `did you mean "sunday"?`)
 	f(`{"a":1,"budget":{"time":0},"phase":"late"}`, "a: there is no such fact", "budget.time: it is 0", `phase: "late"`)
 	f(`{"params":`+strings.Repeat("[", 100)+strings.Repeat("]", 100)+`}`, "nested deeper")
 	f(`{"params":"`+strings.Repeat("x", maxQuestion)+`"}`, "the limit is")
@@ -129,7 +127,7 @@ func TestPartialQuestion(t *testing.T) {
 	t.Parallel()
 	f := func(text string, check func(*engine.Question) bool, notAssumed ...string) {
 		t.Helper()
-		q, assumed, err := ParsePartialQuestion([]byte(text))
+		q, assumed, err := ParsePartialQuestion([]byte(text), time.UTC)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,6 +156,9 @@ func TestPartialQuestion(t *testing.T) {
 	}, "failure.class")
 	f(`{"budget":{"attempts_left":0}}`, func(q *engine.Question) bool { return !q.Same && len(q.Fallback) == 0 }, "budget.attempts_left")
 	f(`{"budget":{"remaining_ms":5,"min_useful_ms":6}}`, func(q *engine.Question) bool { return !q.Time && !q.Same }, "budget.remaining_ms")
+	f(`{"clock":{"weekday":"friday","hour":23}}`, func(q *engine.Question) bool {
+		return q.Now.Weekday() == time.Friday && q.Now.Hour() == 23
+	}, "clock.hour")
 	f(`{"attempt":{"seq":2}}`, func(q *engine.Question) bool { return q.AttemptsUsed == 2 }, "attempt.seq")
 }
 
@@ -167,7 +168,7 @@ func FuzzParsePartialQuestion(f *testing.F) {
 	f.Add([]byte(`{"failure":{"class":"rate_limited","retry_after_ms":1000},"params":{"a":[1,{"b":null}]}}`))
 	f.Add([]byte(`{"routes":{"fallback":["a","\ud800"]}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		q, _, err := ParsePartialQuestion(text)
+		q, _, err := ParsePartialQuestion(text, time.UTC)
 		if err != nil {
 			if !reflect.DeepEqual(q, engine.Question{}) {
 				t.Error("an unreadable question isn't empty")
