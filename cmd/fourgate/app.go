@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,6 +19,8 @@ import (
 
 	"github.com/fourgate-dev/fourgate/engine"
 	"github.com/fourgate-dev/fourgate/hcl"
+	"github.com/fourgate-dev/fourgate/policies"
+	"github.com/fourgate-dev/fourgate/policies/bundle"
 	"github.com/fourgate-dev/fourgate/proxy"
 	"github.com/fourgate-dev/fourgate/proxy/admin"
 	"github.com/fourgate-dev/fourgate/proxy/ledger"
@@ -43,6 +47,13 @@ type app struct {
 	logger   *slog.Logger
 	// certificate is shown to callers; nil without TLS. A reload may renew it.
 	certificate atomic.Pointer[tls.Certificate]
+	compiler    *compiler
+	shadows     *policies.Shadows
+
+	turn    sync.Mutex // of whoever replaces what serves: a reload, or a new bundle
+	serving *loaded
+	source  *bundleSource  // of the bundle; nil without one
+	bundle  *bundle.Bundle // in force
 }
 
 // chance is the process's source of random numbers; it is safe for many goroutines.
@@ -57,10 +68,11 @@ func (noLedger) Opened(*engine.Record) {}
 func (noLedger) Closed(*engine.Record) {}
 
 // newApp opens the ledger and makes the proxy. Whoever gets it calls run or close.
-func newApp(l *loaded, now func() time.Time, logger *slog.Logger, observer proxy.Observer) (*app, error) {
-	a := &app{config: l.config, registry: prometheus.NewRegistry(), logger: logger}
+func newApp(c *compiler, l *loaded, now func() time.Time, logger *slog.Logger, observer proxy.Observer) (*app, error) {
+	a := &app{config: l.config, registry: prometheus.NewRegistry(), logger: logger, compiler: c, serving: l}
 	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	var keeper engine.Ledger = noLedger{}
+	var sink policies.Sink // nil only counts
 	if c := l.config.Ledger; c.Store == "sqlite" {
 		durability, err := ledger.ParseDurability(c.Durability)
 		if err != nil {
@@ -72,8 +84,10 @@ func newApp(l *loaded, now func() time.Time, logger *slog.Logger, observer proxy
 		if err != nil {
 			return nil, err
 		}
-		keeper = a.store
+		keeper, sink = a.store, a.store
 	}
+	a.shadows = policies.NewShadows(sink)
+	a.registry.MustRegister(a.shadows)
 	a.client = upstream.New(upstream.Options{MaxIdle: maxIdleUpstream, IdleFor: idleUpstreamFor})
 	settings := proxy.Settings{MaxBody: int(l.config.Server.MaxBody), DebugHeaders: l.config.Server.DebugHeaders}
 	if c := l.config.Server.Certificate; c != nil {
@@ -83,7 +97,7 @@ func newApp(l *loaded, now func() time.Time, logger *slog.Logger, observer proxy
 	var err error
 	a.server, err = proxy.New(
 		settings,
-		l.parts,
+		a.partsOf(l),
 		proxy.Around{
 			Standing: engine.NewStanding(), Ledger: keeper, Client: a.client, Clock: now, Rand: chance{},
 			Logger: logger, Registry: a.registry, Observer: observer,
@@ -93,6 +107,21 @@ func newApp(l *loaded, now func() time.Time, logger *slog.Logger, observer proxy
 		return nil, errors.Join(err, a.close())
 	}
 	return a, nil
+}
+
+// partsOf are the parts of a configuration with its candidates beside the policies that
+// decide.
+func (a *app) partsOf(l *loaded) proxy.Parts {
+	parts := l.parts
+	parts.GroupPolicies = maps.Clone(parts.GroupPolicies)
+	for group, candidate := range l.candidates {
+		if group == "" {
+			parts.Policy = a.shadows.Beside(parts.Policy, candidate)
+		} else {
+			parts.GroupPolicies[group] = a.shadows.Beside(parts.GroupPolicies[group], candidate)
+		}
+	}
+	return parts
 }
 
 // callersTLS is how TLS is spoken with callers.
@@ -167,6 +196,7 @@ func (a *app) run(ctx context.Context, ln, adminLn net.Listener) error {
 // close frees what newApp opened. The proxy must have ended.
 func (a *app) close() error {
 	a.client.Close()
+	a.shadows.Close()
 	if a.store == nil {
 		return nil
 	}

@@ -27,7 +27,8 @@ import (
 //	go test -run '^$' -bench 'Floor|Product' -benchtime 20000x ./cmd/fourgate
 //
 // The failover benchmark has one caller: compare its ns/op with ProductWhole1's for the
-// time that a first channel's 503 adds.
+// time that a first channel's 503 adds. The outage benchmark is the same with many callers:
+// every first attempt fails, and cpu-us/op is at most five thirds of ProductWhole's.
 
 const benchChildVar = "FOURGATE_BENCH_CHILD"
 
@@ -38,6 +39,7 @@ func BenchmarkProductStream50(b *testing.B)  { benchmark(b, product(false), "str
 func BenchmarkFloorWhole1(b *testing.B)      { benchmark(b, bareProxy, "whole", 1) }
 func BenchmarkProductWhole1(b *testing.B)    { benchmark(b, product(false), "whole", 1) }
 func BenchmarkProductFailover1(b *testing.B) { benchmark(b, product(true), "whole", 1) }
+func BenchmarkProductOutage(b *testing.B)    { benchmark(b, product(true), "whole", 8) }
 
 // BenchmarkStart is from the command to the line that says that it serves.
 func BenchmarkStart(b *testing.B) {

@@ -81,7 +81,8 @@ func demo(ctx context.Context, e *env, address string, exactly bool) error {
 		return err
 	}
 	defer host.Close(context.WithoutCancel(ctx))
-	l, err := loadDemo(ctx, e, host, map[string]string{
+	c := newCompiler(host)
+	l, err := loadDemo(ctx, e, c, map[string]string{
 		"DEMO_LISTEN": ln.Addr().String(), "DEMO_KEY": "demo-key", "DEMO_LEDGER": store,
 		"DEMO_AMBER_URL": upstreams.URL("amber"), "DEMO_BIRCH_URL": upstreams.URL("birch"), "DEMO_CEDAR_URL": upstreams.URL("cedar"),
 	})
@@ -89,7 +90,7 @@ func demo(ctx context.Context, e *env, address string, exactly bool) error {
 		return err
 	}
 	lines := &narrator{out: e.stdout, told: map[string]int{}}
-	a, err := newApp(l, e.now, slog.New(slog.NewTextHandler(e.stderr, &slog.HandlerOptions{Level: slog.LevelWarn})), lines)
+	a, err := newApp(c, l, e.now, slog.New(slog.NewTextHandler(e.stderr, &slog.HandlerOptions{Level: slog.LevelWarn})), lines)
 	if err != nil {
 		return err
 	}
@@ -98,7 +99,7 @@ func demo(ctx context.Context, e *env, address string, exactly bool) error {
 }
 
 // loadDemo reads the embedded configuration as if it were a file.
-func loadDemo(ctx context.Context, e *env, host *plugins.Host, vars map[string]string) (*loaded, error) {
+func loadDemo(ctx context.Context, e *env, c *compiler, vars map[string]string) (*loaded, error) {
 	const name = "demo.hcl"
 	config, diags := hcl.Load(name, hcl.Environment{
 		LookupEnv: func(v string) (string, bool) { text, ok := vars[v]; return text, ok },
@@ -106,9 +107,9 @@ func loadDemo(ctx context.Context, e *env, host *plugins.Host, vars map[string]s
 		ReadDir:   func(string) ([]fs.DirEntry, error) { return nil, fs.ErrNotExist },
 	})
 	if !diags.HasErrors() {
-		parts, more := assemble(ctx, config, host)
+		l, more := c.assemble(ctx, config)
 		if diags = append(diags, more...); !diags.HasErrors() {
-			return &loaded{config, parts}, nil
+			return l, nil
 		}
 	}
 	if err := report(e.stderr, diags, false); err != nil {

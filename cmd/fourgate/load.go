@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -13,51 +14,99 @@ import (
 	"github.com/fourgate-dev/fourgate/engine"
 	"github.com/fourgate-dev/fourgate/hcl"
 	"github.com/fourgate-dev/fourgate/plugins"
+	"github.com/fourgate-dev/fourgate/policies"
+	"github.com/fourgate-dev/fourgate/policies/bundle"
 	"github.com/fourgate-dev/fourgate/proxy"
 )
 
 // loaded is a configuration with everything that it names, ready to serve.
 type loaded struct {
 	config *hcl.Config
+	named  hcl.Named
 	parts  proxy.Parts
+	// candidates are asked beside the policies of parts: by group, that of all groups by
+	// the empty name.
+	candidates map[string]engine.Policy
 }
 
-// load reads a configuration, compiles its policy and its classifiers, and returns every
-// problem of all of them in one run. The result is nil if one of them is an error.
-func load(ctx context.Context, path string, e *env, host *plugins.Host) (*loaded, hcl.Diagnostics) {
+// compiler makes parts of what configurations name. One lives as long as the process, so
+// that a reload compiles only what has changed.
+type compiler struct {
+	host     *plugins.Host
+	policies policies.Loader
+	bundles  *bundle.Metrics
+}
+
+func newCompiler(host *plugins.Host) *compiler {
+	return &compiler{host: host, bundles: bundle.NewMetrics()}
+}
+
+// maxReadings is how often a configuration is read whose files change meanwhile.
+const maxReadings = 5
+
+// load reads a configuration, compiles its policies and its classifiers, and returns every
+// problem of all of them in one run. The result is nil if one of them is an error. It is of
+// one moment: a configuration whose files change while they are read is read again.
+// Policies that come from a bundle are left out; see [compiler.withBundle].
+func (c *compiler) load(ctx context.Context, path string, e *env) (*loaded, hcl.Diagnostics) {
+	for range maxReadings {
+		outer := digest([]string{path})
+		l, files, diags := c.read(ctx, path, e)
+		if ctx.Err() != nil || bytes.Equal(files.before, digest(files.names)) && bytes.Equal(outer, digest([]string{path})) {
+			return l, diags
+		}
+	}
+	return nil, hcl.Diagnostics{{
+		Summary: "Files change while they are read", File: path,
+		Detail: "No two readings have found the same. Write files beside their places and rename them, or wait until they rest.",
+	}}
+}
+
+// reading are the files that were read, and what was in them before.
+type reading struct {
+	names  []string
+	before []byte
+}
+
+func (c *compiler) read(ctx context.Context, path string, e *env) (*loaded, reading, hcl.Diagnostics) {
 	world := hcl.Environment{LookupEnv: e.lookup}
 	config, named, diags := hcl.LoadNamed(path, world)
-	parts, more := compile(ctx, named, host)
+	files := reading{names: namedFiles(named)}
+	files.before = digest(files.names)
+	l, more := c.compile(ctx, named)
 	more.Illustrate(world)
 	diags = append(diags, more...)
 	diags.Sort()
 	if diags.HasErrors() {
-		return nil, diags
+		return nil, files, diags
 	}
-	parts.Catalog = config.Catalog
-	return &loaded{config, parts}, diags
+	l.config, l.parts.Catalog = config, config.Catalog
+	return l, files, diags
 }
 
 // assemble compiles what a good configuration names.
-func assemble(ctx context.Context, config *hcl.Config, host *plugins.Host) (proxy.Parts, hcl.Diagnostics) {
-	parts, diags := compile(ctx, hcl.Named{Policies: []hcl.NamedPolicy{{Policy: config.Policy}}, Classifiers: config.Classifiers}, host)
-	parts.Catalog = config.Catalog
-	return parts, diags
+func (c *compiler) assemble(ctx context.Context, config *hcl.Config) (*loaded, hcl.Diagnostics) {
+	l, diags := c.compile(ctx, hcl.Named{Policies: []hcl.NamedPolicy{{Policy: config.Policy}}, Classifiers: config.Classifiers})
+	l.config, l.parts.Catalog = config, config.Catalog
+	return l, diags
 }
 
 // compile compiles what a configuration names, all of it whatever is wrong with some.
-func compile(ctx context.Context, named hcl.Named, host *plugins.Host) (proxy.Parts, hcl.Diagnostics) {
-	parts := proxy.Parts{Classifiers: map[string]engine.Classifier{}, GroupPolicies: map[string]engine.Policy{}}
-	diags := compilePolicies(ctx, named, &parts)
-	for _, c := range named.Classifiers {
-		classifier, err := host.Load(ctx, moduleOf(c))
+func (c *compiler) compile(ctx context.Context, named hcl.Named) (*loaded, hcl.Diagnostics) {
+	l := &loaded{
+		named: named, candidates: map[string]engine.Policy{},
+		parts: proxy.Parts{Classifiers: map[string]engine.Classifier{}, GroupPolicies: map[string]engine.Policy{}},
+	}
+	diags := c.compilePolicies(ctx, l, nil)
+	for _, m := range named.Classifiers {
+		classifier, err := c.host.Load(ctx, moduleOf(m))
 		if err != nil {
-			diags = append(diags, named.ModuleError(c.Name, "Classifier cannot be loaded", err.Error()))
+			diags = append(diags, named.ModuleError(m.Name, "Classifier cannot be loaded", err.Error()))
 			continue
 		}
-		parts.Classifiers[c.Name] = classifier
+		l.parts.Classifiers[m.Name] = classifier
 	}
-	return parts, diags
+	return l, diags
 }
 
 // moduleOf is a classifier of the configuration as the plugin host loads it.
@@ -131,8 +180,12 @@ func report(w io.Writer, diags hcl.Diagnostics, asJSON bool) error {
 
 // loadOrReport loads a configuration for a command that needs it to be good: what is
 // wrong is written to stderr.
-func loadOrReport(ctx context.Context, path string, e *env, host *plugins.Host) (*loaded, error) {
-	l, diags := load(ctx, path, e, host)
+func (c *compiler) loadOrReport(ctx context.Context, path string, e *env) (*loaded, error) {
+	l, diags := c.load(ctx, path, e)
+	return goodOrReported(l, diags, path, e)
+}
+
+func goodOrReported(l *loaded, diags hcl.Diagnostics, path string, e *env) (*loaded, error) {
 	if err := report(e.stderr, diags, false); err != nil {
 		return nil, err
 	}

@@ -5,33 +5,59 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/fourgate-dev/fourgate/engine"
 	"github.com/fourgate-dev/fourgate/hcl"
 	"github.com/fourgate-dev/fourgate/policies"
-	"github.com/fourgate-dev/fourgate/proxy"
+	"github.com/fourgate-dev/fourgate/policies/bundle"
 )
 
 // compilePolicies compiles the policies of a configuration, all of them whatever is wrong
-// with some, and gives each to the groups that it decides for.
-func compilePolicies(ctx context.Context, named hcl.Named, parts *proxy.Parts) hcl.Diagnostics {
+// with some, and gives each to the groups that it decides for. Without a bundle it takes
+// those that need none, with one those that need it.
+func (c *compiler) compilePolicies(ctx context.Context, l *loaded, from *bundle.Bundle) hcl.Diagnostics {
 	var diags hcl.Diagnostics
-	for _, p := range named.Policies {
-		set, err := policies.Load(ctx, optionsOf(p.Policy))
+	compile := func(p hcl.NamedPolicy, what hcl.Policy, prefix string) engine.Policy {
+		if (what.Bundle != nil) != (from != nil) {
+			return nil
+		}
+		set, err := c.policies.Load(ctx, optionsOf(what, from))
 		if err != nil {
-			diags = append(diags, policyDiagnostics(named, p, "", err)...)
+			diags = append(diags, policyDiagnostics(l.named, p, prefix, err)...)
+			return nil
+		}
+		return set
+	}
+	for _, p := range l.named.Policies {
+		if set := compile(p, p.Policy, ""); set != nil && p.Group == "" {
+			l.parts.Policy = set
+		} else if set != nil {
+			l.parts.GroupPolicies[p.Group] = set
+		}
+		if p.Policy.Shadow == nil {
 			continue
 		}
-		if p.Group == "" {
-			parts.Policy = set
-		} else {
-			parts.GroupPolicies[p.Group] = set
+		if set := compile(p, *p.Policy.Shadow, "shadow."); set != nil {
+			l.candidates[p.Group] = set
 		}
 	}
 	return onlyOnce(diags)
 }
 
+// bundlePrefix marks the places of a bundle's files, which stand nowhere on disk.
+const bundlePrefix = "bundle:"
+
 // optionsOf is a policy of the configuration as it is compiled.
-func optionsOf(p hcl.Policy) policies.Options {
-	return policies.Options{Paths: p.Paths, Query: p.Query, Timeout: p.Timeout, Params: p.Params}
+func optionsOf(p hcl.Policy, from *bundle.Bundle) policies.Options {
+	o := policies.Options{
+		Profile: p.Profile, Paths: p.Paths, Query: p.Query, Timeout: p.Timeout, Params: p.Params, Location: p.Location,
+	}
+	if from != nil {
+		o.Data, o.Modules = from.Data, make(map[string]string, len(from.Modules))
+		for name, text := range from.Modules {
+			o.Modules[bundlePrefix+name] = text
+		}
+	}
+	return o
 }
 
 // policyDiagnostics are the problems of a policy, or with the prefix "shadow." those of its
@@ -47,10 +73,10 @@ func policyDiagnostics(named hcl.Named, p hcl.NamedPolicy, prefix string, err er
 		case p.Partial && (problem.File == "" || strings.HasPrefix(problem.Message, "undefined function")):
 			// It lacks files: that a rule or a function is missing means nothing.
 		case problem.File == "":
-			diags = append(diags, named.PolicyError(p.Group, prefix+argumentOf(problem), "Policy cannot be used", problem.Message))
+			diags = append(diags, named.PolicyError(p.Group, prefix+argumentOf(problem), "Policy cannot be used", problem.Text()))
 		default:
 			diags = append(diags, hcl.Diagnostic{
-				Summary: "Policy does not compile", Detail: problem.Message, File: problem.File, Line: problem.Line, Column: problem.Col,
+				Summary: "Policy does not compile", Detail: problem.Text(), File: problem.File, Line: problem.Line, Column: problem.Col,
 			})
 		}
 	}

@@ -332,12 +332,12 @@ func TestReloadRenewsTheCertificate(t *testing.T) {
 	s := prepare(t, "upstream.test")
 	e := &env{now: time.Now, stdin: strings.NewReader(""), stdout: io.Discard, stderr: newOutput(),
 		lookup: func(string) (string, bool) { return "", false }}
-	host := openHost(t)
-	l, diags := load(t.Context(), s.config, e, host)
+	c := newCompiler(openHost(t))
+	l, diags := c.load(t.Context(), s.config, e)
 	if l == nil {
 		t.Fatal(diags)
 	}
-	a, err := newApp(l, time.Now, slog.New(slog.DiscardHandler), nil)
+	a, err := newApp(c, l, time.Now, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -375,7 +375,7 @@ func TestReloadRenewsTheCertificate(t *testing.T) {
 	if n := serial(); n != first {
 		t.Errorf("certificate %d before the reload, want %d", n, first)
 	}
-	a.reload(t.Context(), e, s.config, host)
+	a.reload(t.Context(), e, s.config)
 	renewed := s.house.serial
 	if n := serial(); n != renewed {
 		t.Errorf("certificate %d after the reload, want %d", n, renewed)
@@ -383,7 +383,7 @@ func TestReloadRenewsTheCertificate(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(s.dir, "tls.key"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	a.reload(t.Context(), e, s.config, host)
+	a.reload(t.Context(), e, s.config)
 	if n := serial(); n != renewed {
 		t.Errorf("certificate %d after a reload that was refused, want %d", n, renewed)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"log/slog"
 
 	"github.com/spf13/cobra"
 
@@ -19,7 +20,8 @@ func validateCommand(e *env) *cobra.Command {
 				return err
 			}
 			defer host.Close(cmd.Context())
-			l, diags := load(cmd.Context(), path, e, host)
+			l, source, diags := newCompiler(host).openAll(cmd.Context(), path, e, slog.New(slog.NewTextHandler(e.stderr, nil)))
+			source.close()
 			out := e.stderr
 			if asJSON {
 				out = e.stdout

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/fourgate-dev/fourgate/hcl"
+	"github.com/fourgate-dev/fourgate/plugins"
+	"github.com/fourgate-dev/fourgate/policies/bundle"
+)
+
+// changeWatch is what makes the proxy reload: SIGHUP, and a change of a file that the
+// configuration was made of.
+type changeWatch struct {
+	hangup  chan os.Signal
+	files   []string
+	changes <-chan struct{}
+	stop    func()
+}
+
+func (a *app) watchChanges() *changeWatch {
+	w := &changeWatch{hangup: make(chan os.Signal, 1), files: filesOf(a.config)}
+	signal.Notify(w.hangup, syscall.SIGHUP)
+	w.changes, w.stop = watchFiles(w.files, digest(w.files), a.logger)
+	return w
+}
+
+// reloadOnChange reloads until ctx is done, and ends the watch then.
+func (a *app) reloadOnChange(ctx context.Context, w *changeWatch, e *env, path string) {
+	defer func() {
+		signal.Stop(w.hangup)
+		w.stop()
+	}()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.hangup:
+		case <-w.changes:
+		}
+		config := a.reload(ctx, e, path)
+		if config == nil || slices.Equal(filesOf(config), w.files) {
+			continue
+		}
+		// The first look at other files counts as a change: they may have been written
+		// since they were read.
+		w.stop()
+		w.files = filesOf(config)
+		w.changes, w.stop = watchFiles(w.files, nil, a.logger)
+	}
+}
+
+// reload swaps the configuration and the listener's certificate. A bad one is refused with
+// its diagnostics, and the running one stays; requests in flight end under the one that
+// they began with. It returns the configuration that serves now, nil for a refused one.
+func (a *app) reload(ctx context.Context, e *env, path string) *hcl.Config {
+	a.turn.Lock()
+	l, source, bundled, diags := a.prepare(ctx, e, path)
+	if err := report(e.stderr, diags, false); err != nil {
+		a.logger.Error("cannot report the diagnostics of a reload", "error", err)
+	}
+	var err error
+	if l != nil {
+		err = a.server.Swap(a.partsOf(l))
+	}
+	if l == nil || err != nil {
+		a.turn.Unlock()
+		if source != a.source {
+			source.close()
+		}
+		errs, _ := diags.Count()
+		a.logger.Error("reload refused: the running configuration stays", "errors", errs, "error", err)
+		return nil
+	}
+	left := a.source
+	a.serving, a.source, a.bundle = l, source, bundled
+	if source != nil && source != left {
+		source.serve(a.useBundle)
+	}
+	a.renew(l.config.Server.Certificate)
+	a.logger.Info("reloaded", "config", path)
+	if old, now := a.config, l.config; serverOf(old) != serverOf(now) || old.Ledger != now.Ledger {
+		a.logger.Warn("the server and ledger blocks have changed, which counts at a restart only")
+	}
+	a.turn.Unlock()
+	if left != source {
+		left.close() // which may wait for a bundle that waits for its turn
+	}
+	return l.config
+}
+
+// prepare loads a configuration with its bundle: the one in force if it comes from the
+// same place, or else one from a new source.
+func (a *app) prepare(ctx context.Context, e *env, path string) (l *loaded, source *bundleSource, bundled *bundle.Bundle, diags hcl.Diagnostics) {
+	l, diags = a.compiler.load(ctx, path, e)
+	if l == nil || l.config.Policy.Bundle == nil {
+		return l, nil, nil, diags
+	}
+	var more hcl.Diagnostics
+	if a.source != nil && a.source.spec == *l.config.Policy.Bundle {
+		source, bundled = a.source, a.bundle
+		l, more = a.compiler.withBundle(ctx, l, *bundled)
+	} else if source, more = a.compiler.openBundle(ctx, l, a.logger); source != nil {
+		l, bundled = source.latest.loaded, &source.latest.bundle
+	}
+	if diags = append(diags, more...); diags.HasErrors() {
+		l = nil
+	}
+	return l, source, bundled, diags
+}
+
+// useBundle puts a new bundle in force under the configuration that serves. Its error
+// refuses the bundle.
+func (a *app) useBundle(ctx context.Context, from *bundleSource, b bundle.Bundle) error {
+	a.turn.Lock()
+	defer a.turn.Unlock()
+	if a.source != from {
+		return errors.New("another configuration serves by now")
+	}
+	l, diags := a.compiler.withBundle(ctx, a.serving, b)
+	if diags.HasErrors() {
+		return firstError(diags)
+	}
+	if err := a.server.Swap(a.partsOf(l)); err != nil {
+		return err
+	}
+	a.serving, a.bundle = l, &b
+	return nil
+}
+
+// follow takes up a source's bundles from now on. The app that serves was made with one.
+func (a *app) follow(source *bundleSource) {
+	if source == nil {
+		return
+	}
+	a.turn.Lock()
+	defer a.turn.Unlock()
+	a.source = source
+	now := source.serve(a.useBundle)
+	a.bundle = &now.bundle
+	if now.loaded != a.serving { // it came while the app was made
+		if err := a.server.Swap(a.partsOf(now.loaded)); err != nil {
+			a.logger.Error("policy bundle not used", "error", err)
+			return
+		}
+		a.serving = now.loaded
+	}
+}
+
+// unfollow ends the source that is followed, if any.
+func (a *app) unfollow() {
+	a.turn.Lock()
+	source := a.source
+	a.source = nil
+	a.turn.Unlock()
+	source.close()
+}
+
+// serverOf is the server block without the certificate, which a reload renews.
+func serverOf(c *hcl.Config) hcl.Server {
+	s := c.Server
+	s.Certificate = nil
+	return s
+}
+
+// filesOf are the files and directories that a configuration was made of.
+func filesOf(c *hcl.Config) []string {
+	policies := []hcl.NamedPolicy{{Policy: c.Policy}}
+	for _, g := range c.Spec.Groups {
+		policies = append(policies, hcl.NamedPolicy{Policy: c.PolicyOf(g.Name)})
+	}
+	files := append(slices.Clone(c.Files), namedFiles(hcl.Named{Policies: policies, Classifiers: c.Classifiers})...)
+	slices.Sort(files)
+	return slices.Compact(files)
+}
+
+// namedFiles are the files and directories that a configuration names.
+func namedFiles(n hcl.Named) []string {
+	var files []string
+	for _, p := range n.Policies {
+		files = append(files, p.Policy.Paths...)
+		if p.Policy.Shadow != nil {
+			files = append(files, p.Policy.Shadow.Paths...)
+		}
+	}
+	for _, m := range n.Classifiers {
+		if isFile(m.Module) {
+			files = append(files, m.Module)
+		}
+		if m.Shadow != nil && isFile(m.Shadow.Module) {
+			files = append(files, m.Shadow.Module)
+		}
+	}
+	slices.Sort(files)
+	return slices.Compact(files)
+}
+
+// isFile says whether a module is a file, which may change, and neither part of the program
+// nor an artifact.
+func isFile(module string) bool {
+	return !strings.HasPrefix(module, plugins.BuiltinPrefix) && !strings.Contains(module, "://")
+}
