@@ -20,6 +20,7 @@ var mayImport = map[string][]string{
 	"engine/enginetest":      {"engine"},
 	"hcl":                    {"engine"},
 	"policies":               {"engine"},
+	"policies/replay":        {"engine"},
 	"policies/bundle":        {"engine"},
 	"plugins":                {"engine", "plugins/oci"},
 	"plugins/oci":            {},
