@@ -93,7 +93,7 @@ func (p *program) queryOf(ps *problems, entry ast.Ref) ast.Body {
 // digest hashes the texts, sorted, whatever their files are called.
 func (s *sources) digest(opts Options, query string) [sha256.Size]byte {
 	var lines []string
-	for _, texts := range []map[string]string{s.texts, embeddedTexts(opts.Profile)} {
+	for _, texts := range []map[string]string{s.texts, below(s.texts, opts.Profile)} {
 		for text := range maps.Values(texts) {
 			lines = append(lines, fmt.Sprintf("%x", sha256.Sum256([]byte(text))))
 		}

@@ -5,6 +5,7 @@ import (
 	"embed"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -128,15 +129,15 @@ func (s *sources) addFile(name string) {
 	s.add(filepath.ToSlash(name), string(text))
 }
 
-// embeddedTexts are the files of the default policy and of all profiles, by name, with
-// the entry point of the profile if one is chosen.
-func embeddedTexts(profile string) map[string]string {
+// below are the embedded files that stand below the user's own, by name: the default
+// policy, the profile that is chosen with its entry point, and those that a file names.
+func below(own map[string]string, profile string) map[string]string {
 	texts := map[string]string{}
 	err := fs.WalkDir(embedded, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !isPolicy(name) || name == "entry.rego" && profile != "" {
 			return err
 		}
-		if dir, below := strings.CutPrefix(name, "profiles/"); below && path.Dir(dir) != profile {
+		if rest, found := strings.CutPrefix(name, "profiles/"); found && path.Dir(rest) != profile && !mention(own, path.Dir(rest)) {
 			return nil
 		}
 		text, err := embedded.ReadFile(name)
@@ -153,6 +154,16 @@ func embeddedTexts(profile string) map[string]string {
 	return texts
 }
 
+// mention says whether a file may use a profile.
+func mention(texts map[string]string, profile string) bool {
+	for _, text := range texts {
+		if strings.Contains(text, "profiles") && strings.Contains(text, profile) {
+			return true
+		}
+	}
+	return false
+}
+
 // modules are the parsed files of a policy.
 type modules map[string]*ast.Module
 
@@ -166,14 +177,12 @@ func (ps *problems) parse(texts map[string]string, profile string) modules {
 		}
 	}
 	all := modules{}
-	for name, text := range embeddedTexts(profile) {
+	for name, text := range below(texts, profile) {
 		if m := ps.parseOne(name, text); m != nil && !own.replace(m.Package.Path) {
 			all[name] = m
 		}
 	}
-	for name, m := range own {
-		all[name] = m
-	}
+	maps.Copy(all, own)
 	return all
 }
 

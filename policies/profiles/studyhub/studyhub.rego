@@ -4,21 +4,24 @@
 #   Four families of failures, each with its own effect: a key fault cools the key and
 #   stays with the provider while it has another one; a provider's trouble changes the
 #   provider and leaves the key alone; a bad model is evicted from its channel; all else
-#   stops. The gates of the default policy still guard what a replay may do.
+#   stops. The gates of the default policy still guard what a replay may do, and its
+#   knobs say for how long.
 # scope: package
 # schemas:
 #   - input: schema
 package fourgate.profiles.studyhub
 
 import data.fourgate.gates.attempt_budget
+import data.fourgate.gates.failure_class
 import data.fourgate.gates.idempotency
 import data.fourgate.gates.response_phase
+import data.fourgate.knobs
 
 # METADATA
 # title: The answer to the engine's question
 decision := _answer("abort", response_phase.reason) if {
 	response_phase.mark == "stop"
-} else := _answer("abort", input.failure.reason) if {
+} else := _answer("abort", failure_class.reason) if {
 	_family_mark == "stop"
 } else := _answer("abort", idempotency.reason) if {
 	idempotency.mark == "stop"
@@ -40,34 +43,43 @@ _another_key if {
 	input.failure.family == "KEY_FAULT"
 	input.routes.same
 	input.routes.spare_key
+	knobs.same_route_retry != "never"
 }
 
 # METADATA
 # title: What the family changes for requests to come
-_effects := [{"kind": "cool_key", "for_ms": _cool_ms}] if {
+_effects := [] if {
+	failure_class.final
+} else := [{"kind": "cool_key", "for_ms": _cool_ms}] if {
 	input.failure.family == "KEY_FAULT"
 } else := [{"kind": "count_failure"}] if {
 	input.failure.family == "PROVIDER_TRANSIENT"
-} else := [{"kind": "evict_model", "for_ms": 600000}] if {
+} else := [{"kind": "evict_model", "for_ms": knobs.evict_model_ms}] if {
 	input.failure.family == "BAD_MODEL"
 } else := []
 
 # METADATA
 # title: How long the key cools
-# description: As long as the upstream says; else 10 s for a limit, 10 min for a dead key.
-_cool_ms := input.failure.retry_after_ms if {
+# description: As long as the upstream says within reason; else by the class.
+_cool_ms := knobs.cool_max_ms if {
+	input.failure.retry_after_ms > knobs.cool_max_ms
+} else := input.failure.retry_after_ms if {
 	input.failure.retry_after_ms > 0
-} else := 10000 if {
+} else := knobs.cool_rate_limited_ms if {
 	input.failure.class == "rate_limited"
-} else := 600000
+} else := knobs.cool_key_fault_ms
 
 # METADATA
 # title: What the family says in the place of the failure class gate
 _family_mark := "stop" if {
-	input.failure.family == "NON_RETRYABLE"
-} else := "stop" if {
-	input.failure.family == "NONE"
-} else := "pass"
+	failure_class.final
+} else := "pass" if {
+	_replayed[input.failure.family]
+} else := "stop"
+
+# METADATA
+# title: Families that another key or another provider may not share
+_replayed := {"KEY_FAULT": true, "PROVIDER_TRANSIENT": true, "BAD_MODEL": true}
 
 # METADATA
 # title: The budget gate's mark, by the routes that this policy uses
