@@ -49,3 +49,29 @@ func BenchmarkRecordJSON(b *testing.B) {
 		buf = call.Record().AppendJSON(buf[:0])
 	}
 }
+
+// BenchmarkNarrow asks about a chain of three channels, and drops one, reorders the
+// others and tightens the budget.
+func BenchmarkNarrow(b *testing.B) {
+	c, _ := engine.NewCatalog(spec(3))
+	caller, _ := c.Caller("")
+	req := &engine.Request{ID: "r", Caller: caller, Contract: engine.Contract{Model: "m", Endpoint: engine.OpenAIChat}, Arrived: start}
+	chain, _ := c.Route(start, engine.NewStanding(), caller, req.Contract, half{})
+	a := engine.RouteAnswer{Picked: true, Channels: []string{"c", "a"}, Attempts: 2}
+	b.Run("question", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if q := chain.RouteQuestion(req, start); len(q.Channels) != 3 {
+				b.Fatal(q)
+			}
+		}
+	})
+	b.Run("answer", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, _, refusal := chain.Narrow(a); refusal != nil {
+				b.Fatal(refusal.Message)
+			}
+		}
+	})
+}

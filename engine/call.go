@@ -186,6 +186,7 @@ func Begin(now time.Time, req *Request, chain Chain, s *Standing, r Rand) (*Call
 		req: req, standing: s, rnd: r, want: chain.want, group: chain.group, retry: chain.retry,
 		record: Record{
 			requestID: req.ID, caller: req.Caller.spec.Name, contract: req.Contract, sdkRetry: req.SDKRetry, at: req.Arrived,
+			route: chain.narrowed,
 		},
 	}}
 	t := &c.trace

@@ -1,6 +1,9 @@
 package engine
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Widening is a part of a route policy's answer that was refused because a route policy
 // can only narrow: a channel that the chain doesn't have or that was named already, or
@@ -67,3 +70,64 @@ func (n *Narrowing) Deadline() time.Duration { return n.deadline }
 
 // Refused returns what of the answer was refused. Don't change the slice.
 func (n *Narrowing) Refused() []Widening { return n.refused }
+
+// refuse notes that a part of the answer was refused.
+func (n *Narrowing) refuse(w Widening) {
+	if !slices.Contains(n.refused, w) {
+		n.refused = append(n.refused, w)
+	}
+}
+
+func (n *Narrowing) appendJSON(b []byte) []byte {
+	b = appendWord(append(b, `{"rule":`...), n.rule)
+	b = appendWord(append(b, `,"reason":`...), n.reason.text)
+	if n.fault != "" {
+		b = appendString(append(b, `,"policy_error":`...), n.fault)
+	}
+	b = appendNames(append(b, `,"dropped":`...), n.dropped)
+	b = appendFlag(b, "reordered", n.reordered)
+	if n.attempts > 0 {
+		b = appendCount(b, "attempts", n.attempts)
+	}
+	if n.perRoute > 0 {
+		b = appendCount(b, "per_route", n.perRoute)
+	}
+	if n.deadline > 0 {
+		b = appendMS(append(b, `,"deadline_ms":`...), n.deadline)
+	}
+	b = append(b, `,"refused":[`...)
+	for i, w := range n.refused {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendString(b, w.String())
+	}
+	return append(b, `]}`...)
+}
+
+// narrowingForm is the public form of a narrowing.
+type narrowingForm struct {
+	Rule       string   `json:"rule"`
+	Reason     string   `json:"reason"`
+	Fault      string   `json:"policy_error"`
+	Dropped    []string `json:"dropped"`
+	Reordered  bool     `json:"reordered"`
+	Attempts   int      `json:"attempts"`
+	PerRoute   int      `json:"per_route"`
+	DeadlineMS float64  `json:"deadline_ms"`
+	Refused    []string `json:"refused"`
+}
+
+func (f *narrowingForm) narrowing() *Narrowing {
+	n := &Narrowing{
+		rule: f.Rule, fault: f.Fault, dropped: listed(f.Dropped), reordered: f.Reordered,
+		attempts: f.Attempts, perRoute: f.PerRoute, deadline: fromMS(f.DeadlineMS),
+	}
+	n.reason, _ = ParseReason(f.Reason)
+	for _, text := range f.Refused {
+		if w, err := ParseWidening(text); err == nil {
+			n.refuse(w)
+		}
+	}
+	return n
+}

@@ -11,7 +11,7 @@ type plan struct {
 	used     int     // that went out
 	tries    []uint8 // that went out, by channel of the chain
 	deadline time.Time
-	hurried  bool // the deadline is the caller's own
+	hurried  bool // the deadline is shorter than the group's
 }
 
 // engagement is one attempt: the channel, the key, and the permit that must be
@@ -25,21 +25,11 @@ type engagement struct {
 }
 
 func newPlan(req *Request, chain Chain) *plan {
-	b := chain.group.spec.Budget
-	p := &plan{
-		chain: chain, budget: b, tries: make([]uint8, len(chain.channels)),
-		deadline: req.Arrived.Add(b.Deadline),
-		// What the caller's SDK has replayed already was paid by the upstreams, too.
-		attempts: max(1, b.Attempts-max(req.SDKRetry, 0)),
+	deadline, hurried := chain.deadline(req)
+	return &plan{
+		chain: chain, budget: chain.Budget(), attempts: chain.attempts(req), tries: make([]uint8, len(chain.channels)),
+		deadline: req.Arrived.Add(deadline), hurried: hurried,
 	}
-	if req.MaxAttempts > 0 {
-		p.attempts = min(p.attempts, req.MaxAttempts)
-	}
-	if d, given := req.TimeLimit.Get(); given && d < b.Deadline {
-		p.deadline = req.Arrived.Add(min(max(d, b.MinUseful+admission), b.Deadline))
-		p.hurried = true
-	}
-	return p
 }
 
 // admission is time for what comes before the first attempt. A caller's own limit counts
@@ -103,15 +93,6 @@ func (p *plan) next(t *trace, now time.Time) int {
 	return -1
 }
 
-// label names a channel of the chain to the policy: by its name in the primary group,
-// with its group's name before it in another.
-func (p *plan) label(ch *Channel) string {
-	if ch.group == p.chain.group {
-		return ch.spec.Name
-	}
-	return ch.group.spec.Name + "/" + ch.spec.Name
-}
-
 // question puts the facts about a failed attempt together.
 func (p *plan) question(t *trace, now time.Time, e engagement, f Failure, price float64) *Question {
 	t.fillQuestion(now, e, f)
@@ -139,7 +120,7 @@ func (p *plan) question(t *trace, now time.Time, e engagement, f Failure, price 
 				continue
 			}
 			if why, _ := t.standing.bar(now, ch, t.want.Model, p.chain.group); why == BarNone {
-				q.Fallback = append(q.Fallback, p.label(ch))
+				q.Fallback = append(q.Fallback, p.chain.label(ch))
 			}
 		}
 	}

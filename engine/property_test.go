@@ -160,12 +160,16 @@ func TestInterlocksHoldOverRandomFaults(t *testing.T) {
 	const requestsOfOneWorld = 6
 	seen := map[engine.Interlock]int{}
 	terminals := map[engine.Terminal]int{}
+	denied := 0
 	foreseen := foresight{seen: map[engine.Interlock]int{}}
 	for seed := range uint64(schedules / requestsOfOneWorld) {
 		c := chaos{rand.New(rand.NewPCG(seed, 4))}
 		w := &enginetest.World{
 			Now: time.Unix(1_800_000_000, 0), Catalog: c.catalog(), Standing: engine.NewStanding(), Rand: c,
 			Upstream: c.outcome, Classify: c.verdict, Decide: c.decision,
+		}
+		if c.chance(50) {
+			w.Narrow = c.routeAnswer
 		}
 		caller, _ := w.Catalog.Caller("")
 		began, paid, earned := w.Now, 0.0, 0.0
@@ -178,6 +182,12 @@ func TestInterlocksHoldOverRandomFaults(t *testing.T) {
 			tr, err := w.Run(c.request(caller, i))
 			if err != nil {
 				t.Fatalf("seed %d request %d: %v", seed, i, err)
+			}
+			if tr.Refusal != nil && tr.Refusal.Kind == engine.RefusalPolicy {
+				denied++
+				if broken := misrefused(tr); broken != "" {
+					t.Fatalf("seed %d request %d: %s", seed, i, broken)
+				}
 			}
 			if tr.Refusal == nil {
 				if broken := violations(w.Catalog, tr); broken != "" {
@@ -212,6 +222,9 @@ func TestInterlocksHoldOverRandomFaults(t *testing.T) {
 			t.Errorf("interlock %s was never foreseen", lock)
 		}
 	}
+	if denied == 0 {
+		t.Error("no route policy left a request without a channel")
+	}
 	if foreseen.untold > foreseen.told {
 		t.Errorf("of %d decisions nothing could be foreseen, of %d something", foreseen.untold, foreseen.told)
 	}
@@ -231,7 +244,7 @@ func violations(catalog *engine.Catalog, tr enginetest.Trace) string {
 			group = g
 		}
 	}
-	budget := group.Budget()
+	budget := narrowedBudget(group.Budget(), tr.Narrowed)
 	deadline := req.Arrived.Add(budget.Deadline)
 	if d, given := req.TimeLimit.Get(); given {
 		// A limit counts as no less than the minimum useful time and a little.
@@ -248,7 +261,7 @@ func violations(catalog *engine.Catalog, tr enginetest.Trace) string {
 			return "committed: an attempt started after commit"
 		case !tr.Left.IsZero() && s.At.After(tr.Left):
 			return "cancelled: an attempt started after the caller had gone"
-		case i+1 > max(1, budget.Attempts-max(req.SDKRetry, 0)):
+		case i+1 > min(max(1, group.Budget().Attempts-max(req.SDKRetry, 0)), budget.Attempts):
 			return "budget: more attempts than the budget allows"
 		case perRoute[route] > budget.PerRoute:
 			return "budget: more attempts on one channel than the budget allows"
@@ -256,6 +269,8 @@ func violations(catalog *engine.Catalog, tr enginetest.Trace) string {
 			return "budget: an attempt started without its minimum useful time"
 		case !s.Send.Deadline.Equal(deadline):
 			return "budget: an attempt may outlive the deadline"
+		case tr.Narrowed != nil && !leaves(tr.Narrowed, route):
+			return "eligible: an attempt went to a channel that the route policy had dropped"
 		case !slices.Contains(s.Send.Channel.Group().Models(), req.Contract.Model) || !slices.Contains(s.Send.Channel.Group().Endpoints(), req.Contract.Endpoint):
 			return "contract: an attempt went to a group that doesn't serve the contract"
 		case s.Send.ModelSent != "m" && s.Send.ModelSent != "own-name":
@@ -357,6 +372,9 @@ func promises(tr enginetest.Trace, routes map[string]int) string {
 		if !a.Failed() && i != len(tr.Sent)-1 {
 			return "an attempt that didn't fail was followed by another"
 		}
+	}
+	if wrong := misnarrowed(tr.Narrowed, again.Route()); wrong != "" {
+		return wrong
 	}
 	return misremembered(tr.Asked, again)
 }

@@ -12,6 +12,7 @@ type Record struct {
 	contract  Contract
 	sdkRetry  int
 	at        time.Time
+	route     *Narrowing
 	attempts  []AttemptRecord
 	terminal  Terminal
 	status    int
@@ -73,6 +74,9 @@ func (r *Record) Caller() string { return r.caller }
 
 // Contract returns the model and endpoint that the caller asked for.
 func (r *Record) Contract() Contract { return r.contract }
+
+// Route returns what a route policy made of the request's chain, nil if none had a say.
+func (r *Record) Route() *Narrowing { return r.route }
 
 // Terminal returns how the request ended, [TerminalNone] while it runs.
 func (r *Record) Terminal() Terminal { return r.terminal }

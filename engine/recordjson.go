@@ -15,6 +15,7 @@ func RecordRefusal(now time.Time, req *Request, why *Refusal, status int) *Recor
 	r := &Record{
 		requestID: req.ID, caller: req.Caller.spec.Name, contract: req.Contract, sdkRetry: req.SDKRetry, at: req.Arrived,
 		terminal: TerminalPolicyStop, status: status, elapsed: now.Sub(req.Arrived),
+		route: why.Narrowing,
 	}
 	if why.Kind == RefusalNoChannel {
 		r.terminal = TerminalExhausted
@@ -37,6 +38,9 @@ func (r *Record) AppendJSON(b []byte) []byte {
 	b = append(b, r.contract.Endpoint.String()...)
 	b = append(b, `"},"sdk_retry":`...)
 	b = strconv.AppendInt(b, int64(r.sdkRetry), 10)
+	if r.route != nil {
+		b = r.route.appendJSON(append(b, `,"route":`...))
+	}
 	b = append(b, `,"attempts":[`...)
 	for i := range r.attempts {
 		if i > 0 {
@@ -263,11 +267,12 @@ type recordForm struct {
 		Model    string `json:"model"`
 		Endpoint string `json:"endpoint"`
 	} `json:"contract"`
-	SDKRetry  int           `json:"sdk_retry"`
-	Attempts  []attemptForm `json:"attempts"`
-	Terminal  string        `json:"terminal"`
-	Status    int           `json:"status"`
-	ElapsedMS float64       `json:"elapsed_ms"`
+	SDKRetry  int            `json:"sdk_retry"`
+	Route     *narrowingForm `json:"route"`
+	Attempts  []attemptForm  `json:"attempts"`
+	Terminal  string         `json:"terminal"`
+	Status    int            `json:"status"`
+	ElapsedMS float64        `json:"elapsed_ms"`
 }
 
 type attemptForm struct {
@@ -332,6 +337,9 @@ func ParseRecord(b []byte) (*Record, error) {
 	r := &Record{
 		requestID: f.RequestID, caller: f.Caller, contract: Contract{f.Contract.Model, endpoint}, sdkRetry: f.SDKRetry,
 		at: writable(f.At), terminal: terminal, status: f.Status, elapsed: fromMS(f.ElapsedMS),
+	}
+	if f.Route != nil {
+		r.route = f.Route.narrowing()
 	}
 	for i := range f.Attempts {
 		r.attempts = append(r.attempts, f.Attempts[i].record())

@@ -141,7 +141,7 @@ func (s *classifying) step(t *trace, now time.Time, ev Event) (state, Instructio
 func (p *plan) ask(t *trace, now time.Time, e engagement, ev *Evidence, v Verdict) (state, Instruction) {
 	f := FailureOf(v, ev)
 	if p.hurried && ev.NetKind == NetDeadlineExceeded {
-		// The caller's own limit has run out, which says nothing of the channel.
+		// A limit of the caller's or of a route policy has run out, which says nothing of the channel.
 		f.scope = ScopeRequest
 	}
 	t.fail(f)
@@ -222,7 +222,7 @@ func (s *asking) target(t *trace, now time.Time, d Decision) (aim, time.Time, In
 			return aim{Fallback, -1}, start, InterlockNone
 		}
 		for i, ch := range s.plan.chain.channels {
-			if s.plan.tries[i] == 0 && s.plan.label(ch) == d.Channel {
+			if s.plan.tries[i] == 0 && s.plan.chain.label(ch) == d.Channel {
 				return aim{Fallback, i}, start, InterlockNone
 			}
 		}
@@ -280,7 +280,7 @@ func (s *waiting) wake(t *trace, now time.Time) (state, Instruction) {
 	if link >= 0 {
 		var next state
 		var ins Instruction
-		t.decision().channel = s.plan.label(s.plan.chain.channels[link])
+		t.decision().channel = s.plan.chain.label(s.plan.chain.channels[link])
 		if next, ins, lock = s.plan.launch(t, now, link, s.aim.action, s.price); lock == InterlockNone {
 			return next, ins
 		}

@@ -30,6 +30,8 @@ type World struct {
 	Catalog  *engine.Catalog
 	Standing *engine.Standing
 	Rand     engine.Rand
+	// Narrow answers before the first attempt; nil is no route policy.
+	Narrow   func(q *engine.RouteQuestion) engine.RouteAnswer
 	Upstream func(s *engine.Send) Outcome
 	Classify func(ev *engine.Evidence) engine.Verdict
 	Decide   func(q *engine.Question) engine.Decision
@@ -60,9 +62,17 @@ type Asked struct {
 	Follows bool
 }
 
+// Narrowed is the question before the first attempt with its answer, and what came of it.
+type Narrowed struct {
+	Question  engine.RouteQuestion
+	Answer    engine.RouteAnswer
+	Narrowing *engine.Narrowing
+}
+
 // Trace is what happened in one call.
 type Trace struct {
 	Request   *engine.Request
+	Narrowed  *Narrowed // nil without a route policy
 	Refusal   *engine.Refusal
 	Sent      []Sent
 	Asked     []Asked
@@ -86,6 +96,14 @@ func (w *World) Run(req *engine.Request) (Trace, error) {
 	if refusal != nil {
 		tr.Refusal = refusal
 		return tr, nil
+	}
+	if w.Narrow != nil {
+		q := chain.RouteQuestion(req, w.Now)
+		a := w.Narrow(&q)
+		tr.Narrowed = &Narrowed{Question: q, Answer: a}
+		if chain, tr.Narrowed.Narrowing, tr.Refusal = chain.Narrow(a); tr.Refusal != nil {
+			return tr, nil
+		}
 	}
 	call, ins := engine.Begin(w.Now, req, chain, w.Standing, w.Rand)
 	var running Outcome
