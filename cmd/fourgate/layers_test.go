@@ -22,6 +22,7 @@ var mayImport = map[string][]string{
 	"policies":               {"engine"},
 	"policies/replay":        {"engine"},
 	"policies/bundle":        {"engine"},
+	"policies/matrix":        {"engine"},
 	"plugins":                {"engine", "plugins/oci"},
 	"plugins/oci":            {},
 	"plugins/sdk":            {},
@@ -37,7 +38,7 @@ var mayImport = map[string][]string{
 	"proxy/sim":              {},
 	"proxy/admin":            {},
 	"proxy":                  {"engine", "proxy/gate", "proxy/judge", "proxy/sse", "proxy/upstream", "proxy/watch"},
-	"cmd/fourgate":           {"engine", "hcl", "policies", "policies/bundle", "plugins", "plugins/starter", "proxy", "proxy/admin", "proxy/ledger", "proxy/sim", "proxy/upstream", "proxy/watch"},
+	"cmd/fourgate":           {"engine", "hcl", "policies", "policies/bundle", "policies/matrix", "plugins", "plugins/starter", "proxy", "proxy/admin", "proxy/ledger", "proxy/sim", "proxy/upstream", "proxy/watch"},
 }
 
 // homes says which packages may import a heavy dependency.
@@ -62,7 +63,7 @@ var (
 	pure        = []string{"engine", "proxy/gate", "proxy/sse", "proxy/judge", "proxy/judge/strictjson"}
 	pureImports = []string{
 		"bytes", "cmp", "crypto/sha256", "encoding/hex", "encoding/json", "errors", "fmt", "io", "math", "math/bits", "net/url", "slices", "strconv",
-		"strings", "sync", "time", "unicode", "unicode/utf16", "unicode/utf8", "unsafe", "hash/maphash",
+		"strings", "sync", "sync/atomic", "time", "unicode", "unicode/utf16", "unicode/utf8", "unsafe", "hash/maphash",
 	}
 	pureSelectors = []string{"time.Now", "time.Since", "time.Until", "time.After", "time.AfterFunc", "time.NewTimer", "time.NewTicker", "time.Sleep", "time.Tick"}
 )

@@ -4,7 +4,10 @@ import "github.com/spf13/cobra"
 
 // policyCommands are what can be done with a policy beside running it, in the order of the
 // help.
-var policyCommands = []func(*env) *cobra.Command{}
+var policyCommands = []func(*env) *cobra.Command{
+	policyMatrixCommand,
+	policyDiffCommand,
+}
 
 func policyCommand(e *env) *cobra.Command {
 	cmd := group("policy", "Read, compare, explain and test policies")

@@ -1,0 +1,256 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/fourgate-dev/fourgate/engine"
+	"github.com/fourgate-dev/fourgate/policies/matrix"
+)
+
+func policyMatrixCommand(e *env) *cobra.Command {
+	var ask matrixFlags
+	var out matrixOutput
+	cmd := &cobra.Command{
+		Use: "matrix [-c FILE [-group NAME]] [-json | -html[=FILE]] [POLICY]", Short: "Show what a policy decides in every case",
+		Args: cobra.ArbitraryArgs,
+		Long: "Show what a policy decides for every combination of failure class, phase, completion, replay safety and\n" +
+			"budget. On a terminal classes that are treated alike stand together, and equal cells in one row: each of\n" +
+			"the cells is in exactly one. Without POLICY it is the group's own with -c, and else the default policy.\n\n" +
+			sourceHelp + "\n\n" +
+			"Everything beside the cell is a fixed fact, shown with the answers, and can be set: the same matrix with\n" +
+			"no other route left is -fact routes.fallback= and that of a network failure is\n" +
+			"-fact failure.status=0 -fact failure.reason=network. The facts are:\n  " + wrappedNames(matrix.FactNames()),
+		RunE: func(cmd *cobra.Command, list []string) error {
+			list = out.take(list)
+			if err := args(cobra.MaximumNArgs(1))(cmd, list); err != nil {
+				return err
+			}
+			if err := out.check(); err != nil {
+				return err
+			}
+			q, err := ask.open(e)
+			if err != nil {
+				return err
+			}
+			source := embeddedSource
+			if q.ground != nil {
+				source = configSource
+			}
+			if len(list) == 1 {
+				source = list[0]
+			}
+			m, err := q.matrixOf(cmd.Context(), e, source)
+			if err != nil {
+				return err
+			}
+			return out.write(e, m)
+		},
+	}
+	ask.add(cmd)
+	out.add(cmd)
+	return cmd
+}
+
+// wrappedNames is a list for a help text.
+func wrappedNames(names []string) string {
+	var b strings.Builder
+	column := 0
+	for i, name := range names {
+		if i > 0 {
+			b.WriteString(", ")
+			if column > 80 {
+				b.WriteString("\n  ")
+				column = 0
+			}
+		}
+		b.WriteString(name)
+		column += len(name) + 2
+	}
+	return b.String()
+}
+
+// matrixFlags say what a policy is asked.
+type matrixFlags struct {
+	ground           groundFlags
+	facts            []string
+	classes, actions []string
+}
+
+func (f *matrixFlags) add(cmd *cobra.Command) {
+	f.ground.add(cmd)
+	flags := cmd.Flags()
+	flags.StringArrayVar(&f.facts, "fact", nil, "set a fact, NAME=VALUE; may be given several times")
+	flags.StringSliceVar(&f.classes, "class", nil, "only these failure classes, with commas")
+	flags.StringSliceVar(&f.actions, "action", nil, "only cells with these actions, with commas")
+}
+
+// inquiry is what a policy is asked, and which answers are wanted.
+type inquiry struct {
+	ground  *policyGround
+	facts   matrix.Facts
+	classes []engine.Class
+	actions []engine.Action
+}
+
+// open reads the flags and the configuration that they name.
+func (f *matrixFlags) open(e *env) (*inquiry, error) {
+	var q inquiry
+	var err error
+	if q.classes, err = parseAll(f.classes, engine.ParseClass); err != nil {
+		return nil, err
+	}
+	if q.actions, err = parseAll(f.actions, engine.ParseAction); err != nil {
+		return nil, err
+	}
+	if q.ground, err = f.ground.open(e); err != nil {
+		return nil, err
+	}
+	q.facts = matrix.Default()
+	if q.ground != nil {
+		q.facts = matrix.OfGroup(q.ground.group, q.ground.caller())
+	}
+	for _, fact := range f.facts {
+		if err := q.facts.Set(fact); err != nil {
+			return nil, usageError{err}
+		}
+	}
+	return &q, nil
+}
+
+func parseAll[T any](words []string, parse func(string) (T, error)) ([]T, error) {
+	var list []T
+	for _, word := range words {
+		v, err := parse(word)
+		if err != nil {
+			return nil, usageError{fmt.Errorf("%w; docs/words.md has the list", err)}
+		}
+		list = append(list, v)
+	}
+	return list, nil
+}
+
+// matrixOf asks the policy that a command line names.
+func (q *inquiry) matrixOf(ctx context.Context, e *env, source string) (*matrix.Matrix, error) {
+	set, err := loadPolicy(ctx, e, source, q.ground)
+	if err != nil {
+		return nil, err
+	}
+	p := newProgress(e, "asking "+source)
+	answers, err := matrix.Ask(ctx, set, q.facts, p.done)
+	p.end()
+	if err != nil {
+		return nil, err
+	}
+	m := &matrix.Matrix{Policy: source, Revision: set.Revision(), Facts: q.facts}
+	if source == configSource && q.ground != nil {
+		m.Policy = fmt.Sprintf("%s group %s", q.ground.path, q.ground.group.Name())
+	}
+	m.Answers = matrix.Only(answers, q.classes, q.actions)
+	return m, nil
+}
+
+// patience is how long work goes on without a word on a terminal.
+const patience = 2 * time.Second
+
+// progress says on a terminal how far the asking is.
+type progress struct {
+	w     io.Writer // nil if it is no terminal
+	now   func() time.Time
+	what  string
+	since time.Time
+	said  time.Time
+}
+
+func newProgress(e *env, what string) *progress {
+	p := &progress{now: e.now, what: what, since: e.now()}
+	if f, ok := e.stderr.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		p.w = f
+	}
+	return p
+}
+
+func (p *progress) done(n int) {
+	const interval = 200 * time.Millisecond
+	if p.w == nil {
+		return
+	}
+	if now := p.now(); now.Sub(p.since) > patience && now.Sub(p.said) > interval {
+		p.said = now
+		fmt.Fprintf(p.w, "\r%s: %d of %d cells", p.what, n, matrix.Size)
+	}
+}
+
+func (p *progress) end() {
+	if !p.said.IsZero() {
+		fmt.Fprint(p.w, "\r\x1b[K")
+	}
+}
+
+// report is what the matrix commands can write: a matrix or a diff.
+type matrixReport interface {
+	WriteText(w io.Writer) error
+	WriteJSON(w io.Writer) error
+	WriteHTML(w io.Writer) error
+}
+
+// matrixOutput says in which form a report is written, and where to.
+type matrixOutput struct {
+	json bool
+	html string // empty for none, "-" for standard output, or a file
+}
+
+func (o *matrixOutput) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.BoolVar(&o.json, "json", false, "print JSON")
+	flags.StringVar(&o.html, "html", "", "write a self-contained page: to FILE, or to standard output without one")
+	flags.Lookup("html").NoOptDefVal = "-"
+}
+
+// take lets the page's file be written without "=": it is the argument that ends in
+// .html, as no policy does.
+func (o *matrixOutput) take(list []string) []string {
+	var rest []string
+	for _, a := range list {
+		if o.html == "-" && strings.HasSuffix(a, ".html") {
+			o.html = a
+			continue
+		}
+		rest = append(rest, a)
+	}
+	return rest
+}
+
+func (o *matrixOutput) check() error {
+	if o.json && o.html != "" {
+		return usageError{errors.New("-json and -html are two forms of the same; choose one")}
+	}
+	return nil
+}
+
+func (o *matrixOutput) write(e *env, r matrixReport) error {
+	switch {
+	case o.json:
+		return r.WriteJSON(e.stdout)
+	case o.html == "":
+		return r.WriteText(e.stdout)
+	case o.html == "-":
+		return r.WriteHTML(e.stdout)
+	}
+	f, err := os.Create(o.html)
+	if err != nil {
+		return fmt.Errorf("cannot write page: %w; name another file with -html=FILE", err)
+	}
+	if err := errors.Join(r.WriteHTML(f), f.Close()); err != nil {
+		return fmt.Errorf("cannot write page %q: %w", o.html, err)
+	}
+	return nil
+}

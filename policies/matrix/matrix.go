@@ -1,0 +1,128 @@
+package matrix
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fourgate-dev/fourgate/engine"
+)
+
+// Answer is what a policy says about a cell.
+type Answer struct {
+	Cell     engine.Cell
+	Decision engine.Decision
+	// Interlock would overrule the decision, so that it isn't what happens.
+	Interlock engine.Interlock
+}
+
+// Matrix is a policy's answers with what they rest on.
+type Matrix struct {
+	Policy   string // how the user has named it
+	Revision string // of a bundle; may be empty
+	Facts    Facts
+	Answers  []Answer // of all cells, or of those that were asked for, in the order of [Cells]
+}
+
+// Ask asks a policy about every cell, in the order of [Cells]. Its error is ctx's. After
+// each answer it calls progress, if that isn't nil, with the number of answers so far.
+func Ask(ctx context.Context, p engine.Policy, f Facts, progress func(done int)) ([]Answer, error) {
+	answers := make([]Answer, 0, Size)
+	for _, c := range Cells() {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		q := f.Question(c)
+		a := Answer{Cell: c, Decision: p.Decide(&q)}
+		// A same-route attempt that is put off by the upstream's wait does happen.
+		if _, follows := engine.Follows(&q, a.Decision); !follows {
+			a.Interlock = engine.Foresee(&q, a.Decision)
+		}
+		answers = append(answers, a)
+		if progress != nil {
+			progress(len(answers))
+		}
+	}
+	return answers, nil
+}
+
+// Only leaves the answers of these classes with these actions; none of them means all.
+func Only(answers []Answer, classes []engine.Class, actions []engine.Action) []Answer {
+	var kept []Answer
+	for _, a := range answers {
+		if (len(classes) == 0 || slices.Contains(classes, a.Cell.Class)) &&
+			(len(actions) == 0 || slices.Contains(actions, a.Decision.Action)) {
+			kept = append(kept, a)
+		}
+	}
+	return kept
+}
+
+// does is an answer's action as people read it: with its channel, its wait and its fault,
+// and with a mark where an interlock overrules it.
+func (a *Answer) does() string {
+	d := &a.Decision
+	if d.Fault != "" {
+		return "abort (" + d.Fault + ")"
+	}
+	text := d.Action.String()
+	if d.Channel != "" {
+		text += " " + d.Channel
+	}
+	if delay, given := d.Delay.Get(); given && delay > 0 {
+		text += " in " + short(delay)
+	}
+	return text
+}
+
+// ownReason stands for the reason of the failure itself, so that classes which are treated
+// alike look alike.
+const ownReason = "(its own)"
+
+// reason is an answer's reason, or that it is the failure's.
+func (a *Answer) reason(f *Facts) string {
+	if r := a.Decision.Reason; r != f.failures[a.Cell.Class].Reason {
+		return r.String()
+	}
+	if a.Decision.Fault != "" {
+		return ""
+	}
+	return ownReason
+}
+
+// effects writes an answer's effects, "-" for none.
+func (a *Answer) effects() string {
+	if len(a.Decision.Effects) == 0 {
+		return "-"
+	}
+	words := make([]string, len(a.Decision.Effects))
+	for i, e := range a.Decision.Effects {
+		words[i] = effectText(e)
+	}
+	slices.Sort(words) // a set has no order of its own
+	return strings.Join(words, ", ")
+}
+
+func effectText(e engine.Effect) string {
+	text := e.Kind.String()
+	if e.For > 0 {
+		text += " " + short(e.For)
+	}
+	if e.After > 1 {
+		text += " (" + number(e.After) + "x)"
+	}
+	return text
+}
+
+// short writes a time without the zeros that Go adds: 10m, not 10m0s.
+func short(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = s[:len(s)-2]
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = s[:len(s)-2]
+	}
+	return s
+}
