@@ -20,7 +20,7 @@ func BenchmarkCall(b *testing.B) {
 	for b.Loop() {
 		now = now.Add(time.Millisecond)
 		req.Arrived = now
-		chain, refusal := c.Route(now, s, caller, want, half{})
+		chain, refusal := c.Route(now, s, req, half{})
 		if refusal != nil {
 			b.Fatal(refusal.Message)
 		}
@@ -38,8 +38,9 @@ func BenchmarkRecordJSON(b *testing.B) {
 	s := engine.NewStanding()
 	caller, _ := c.Caller("")
 	want := engine.Contract{Model: "m", Endpoint: engine.OpenAIChat}
-	chain, _ := c.Route(start, s, caller, want, half{})
-	call, _ := engine.Begin(start, &engine.Request{ID: "r", Caller: caller, Contract: want, Arrived: start}, chain, s, half{})
+	req := &engine.Request{ID: "r", Caller: caller, Contract: want, Arrived: start}
+	chain, _ := c.Route(start, s, req, half{})
+	call, _ := engine.Begin(start, req, chain, s, half{})
 	call.Step(start, &engine.Failed{Attempt: 1, Evidence: &engine.Evidence{Transport: engine.TransportHTTP, Status: 503, Phase: engine.BeforeOutput}})
 	call.Step(start, &engine.Classified{Attempt: 1, Verdict: engine.Verdict{Class: engine.ClassProviderTransient}})
 	call.Step(start, &engine.Decided{Attempt: 1, Decision: fallback})
@@ -56,7 +57,7 @@ func BenchmarkNarrow(b *testing.B) {
 	c, _ := engine.NewCatalog(spec(3))
 	caller, _ := c.Caller("")
 	req := &engine.Request{ID: "r", Caller: caller, Contract: engine.Contract{Model: "m", Endpoint: engine.OpenAIChat}, Arrived: start}
-	chain, _ := c.Route(start, engine.NewStanding(), caller, req.Contract, half{})
+	chain, _ := c.Route(start, engine.NewStanding(), req, half{})
 	a := engine.RouteAnswer{Picked: true, Channels: []string{"c", "a"}, Attempts: 2}
 	b.Run("question", func(b *testing.B) {
 		b.ReportAllocs()

@@ -5,17 +5,33 @@ import "time"
 // breaker sets a channel aside after failures. Every change of state begins a new
 // generation, and a permit of an older one reports into the void, so that late results
 // of an outage can't disturb its recovery.
+//
+// A channel has one breaker for everybody. Where there is more than one caller, no caller
+// can open it alone: failures that only one caller sees may be its own doing, such as a
+// poisonous request that a provider answers with a 500. One caller contributes at most
+// half of the failures that open it, rounded up, and at least two callers must have seen
+// one; a failed probe of the caller whose probe failed last doesn't open it again. Each
+// caller has a breaker of its own beside it, which counts all of that caller's failures
+// and opens for it alone, so that a caller who has the channel to itself is protected
+// from it as before.
 type breaker struct {
 	generation uint64
-	failures   []time.Time // window: within the window; consecutive: in a row
-	openUntil  time.Time   // zero: closed
+	failures   []fault   // window: within the window; consecutive: in a row
+	openUntil  time.Time // zero: closed
 	halfOpen   bool
-	probing    int // probes under way
-	probed     int // probes that ended well
+	probing    int    // probes under way
+	probed     int    // probes that ended well
+	prober     string // the caller whose failed probe opened it again
 }
 
-// permit is the right to make one attempt on a channel and the duty to report how it
-// ended, once. The zero value reports nothing.
+// fault is a failure that counts, and the caller that met it.
+type fault struct {
+	at     time.Time
+	caller string
+}
+
+// permit is the right to make one attempt on a channel and the duty to report to one
+// breaker how it ended, once. The zero value reports nothing.
 type permit struct {
 	b          *breaker
 	generation uint64
@@ -26,10 +42,25 @@ func (b *breaker) next() {
 	*b = breaker{generation: b.generation + 1, failures: b.failures[:0]}
 }
 
+// open sets the channel aside from now on.
+func (b *breaker) open(now time.Time, c BreakerSpec, prober string) {
+	b.next()
+	b.openUntil, b.prober = now.Add(c.OpenFor), prober
+}
+
+// end ends the open time: probes are let through, or everybody where none are wanted.
+func (b *breaker) end(c BreakerSpec) {
+	prober := b.prober
+	b.next()
+	if b.halfOpen = c.HalfOpenProbes > 0; b.halfOpen {
+		b.prober = prober
+	}
+}
+
 // admits says whether an attempt may start, and otherwise from when on.
 func (b *breaker) admits(now time.Time, c BreakerSpec) (bool, time.Time) {
 	switch {
-	case c.Mode == BreakerOff:
+	case b.generation == 0 || c.Mode == BreakerOff:
 		return true, time.Time{}
 	case b.halfOpen:
 		// A reload may ask for fewer probes than have ended well already.
@@ -47,8 +78,7 @@ func (b *breaker) permit(now time.Time, c BreakerSpec) permit {
 		return permit{}
 	}
 	if !b.openUntil.IsZero() && !now.Before(b.openUntil) {
-		b.next()
-		b.halfOpen = c.HalfOpenProbes > 0
+		b.end(c)
 	}
 	if b.halfOpen && b.probed >= c.HalfOpenProbes {
 		b.next()
@@ -69,63 +99,195 @@ func (p permit) neutral() {
 
 // commit reports a probe as good once its answer is committed: a stream may run for
 // hours, and the channel has proved itself. The permit that is left reports how the
-// stream ends as any attempt's.
-func (p permit) commit(c BreakerSpec) permit {
+// stream ends as any attempt's. It says whether the breaker has closed.
+func (p permit) commit(c BreakerSpec) (permit, bool) {
 	if !p.live() || !p.probe {
-		return p
+		return p, false
 	}
-	p.success(c)
-	return permit{p.b, p.b.generation, false}
+	closed := p.success(c)
+	return permit{p.b, p.b.generation, false}, closed
 }
 
-func (p permit) success(c BreakerSpec) {
+// success says whether the breaker has closed.
+func (p permit) success(c BreakerSpec) bool {
 	if !p.live() {
-		return
+		return false
 	}
 	if p.probe {
 		p.b.probing--
 		if p.b.probed++; p.b.probed >= c.HalfOpenProbes {
 			p.b.next()
+			return true
 		}
-		return
+		return false
 	}
 	if c.Mode == BreakerConsecutive {
 		p.b.failures = p.b.failures[:0]
 	}
+	return false
 }
 
-func (p permit) failure(now time.Time, c BreakerSpec) {
+// failure counts against the breaker, and says whether it has opened. The caller is the
+// one that met it; it is empty where it makes no difference, because there is only one or
+// the breaker is its own.
+func (p permit) failure(now time.Time, c BreakerSpec, caller string) bool {
 	if !p.live() {
-		return
+		return false
+	}
+	b := p.b
+	if p.probe {
+		if caller != "" && b.prober == caller {
+			p.neutral()
+			return false
+		}
+		b.open(now, c, caller)
+		return true
 	}
 	if c.Mode == BreakerWindow {
-		p.b.failures = after(p.b.failures, now.Add(-c.Window))
+		b.failures = within(b.failures, now.Add(-c.Window))
 	}
-	p.b.failures = append(p.b.failures, now)
-	if p.probe || len(p.b.failures) >= c.Failures {
-		p.b.next()
-		p.b.openUntil = now.Add(c.OpenFor)
+	if caller != "" {
+		b.failures = atMost(b.failures, caller, (c.Failures+1)/2-1)
+	}
+	b.failures = append(b.failures, fault{now, caller})
+	if len(b.failures) < c.Failures || caller != "" && alone(b.failures) {
+		return false
+	}
+	b.open(now, c, "")
+	return true
+}
+
+// within drops the failures that are not after limit, in place.
+func within(faults []fault, limit time.Time) []fault {
+	kept := faults[:0]
+	for _, f := range faults {
+		if f.at.After(limit) {
+			kept = append(kept, f)
+		}
+	}
+	return kept
+}
+
+// atMost drops the oldest failures of a caller until n are left, in place.
+func atMost(faults []fault, caller string, n int) []fault {
+	excess := -n
+	for _, f := range faults {
+		if f.caller == caller {
+			excess++
+		}
+	}
+	kept := faults[:0]
+	for _, f := range faults {
+		if f.caller == caller && excess > 0 {
+			excess--
+			continue
+		}
+		kept = append(kept, f)
+	}
+	return kept
+}
+
+// alone says that all failures are one caller's.
+func alone(faults []fault) bool {
+	for _, f := range faults[1:] {
+		if f.caller != faults[0].caller {
+			return false
+		}
+	}
+	return true
+}
+
+// state is how far the breaker lets attempts through.
+func (b *breaker) state(now time.Time, c BreakerSpec) BreakerState {
+	switch {
+	case c.Mode == BreakerOff:
+		return BreakerClosed
+	case b.halfOpen:
+		return BreakerHalfOpen
+	case now.Before(b.openUntil):
+		return BreakerOpen
+	case !b.openUntil.IsZero() && c.HalfOpenProbes > 0:
+		return BreakerHalfOpen // the next attempt is a probe
+	}
+	return BreakerClosed
+}
+
+// permits are an attempt's rights and duties towards a channel: to the breaker that all
+// callers share, and to the caller's own if there is one.
+type permits struct {
+	shared, own permit
+	channel     *channelState
+	caller      *Caller
+}
+
+// who is the name under which a caller's failures count in the breaker of all: none if
+// there is only one caller.
+func (p permits) who() string {
+	if p.caller == nil || p.caller.only {
+		return ""
+	}
+	return p.caller.spec.Name
+}
+
+func (p permits) neutral() {
+	p.shared.neutral()
+	p.own.neutral()
+}
+
+func (p permits) commit(c BreakerSpec) (permits, bool) {
+	var closed bool
+	p.shared, closed = p.shared.commit(c)
+	p.own, _ = p.own.commit(c)
+	return p, closed
+}
+
+func (p permits) success(c BreakerSpec) bool {
+	p.own.success(c)
+	return p.shared.success(c)
+}
+
+// failure says whether the breaker of all has opened.
+func (p permits) failure(now time.Time, c BreakerSpec) bool {
+	if who := p.who(); who != "" && c.Mode != BreakerOff && p.channel != nil {
+		if p.own.b == nil {
+			p.own = p.channel.ownBreaker(now, who, c)
+		}
+		p.own.failure(now, c, "")
+	}
+	return p.shared.failure(now, c, p.who())
+}
+
+// maxIdleOwn is how many callers' own breakers a channel keeps before it looks for some
+// that have nothing to say any more.
+const maxIdleOwn = 64
+
+// ownBreaker gives a permit for a caller's first failure on the channel.
+func (st *channelState) ownBreaker(now time.Time, caller string, c BreakerSpec) permit {
+	b := st.own[caller]
+	if b == nil {
+		if len(st.own) >= maxIdleOwn {
+			st.sweep(now, c)
+		}
+		if st.own == nil {
+			st.own = map[string]*breaker{}
+		}
+		b = &breaker{}
+		st.own[caller] = b
+	}
+	if admits, _ := b.admits(now, c); !admits {
+		return permit{}
+	}
+	return b.permit(now, c)
+}
+
+// sweep forgets callers' own breakers that are closed and hold no failure that counts.
+func (st *channelState) sweep(now time.Time, c BreakerSpec) {
+	for caller, b := range st.own {
+		if c.Mode == BreakerWindow {
+			b.failures = within(b.failures, now.Add(-c.Window))
+		}
+		if len(b.failures) == 0 && b.openUntil.IsZero() && !b.halfOpen {
+			delete(st.own, caller)
+		}
 	}
 }
-
-// retryBudget is the bucket of tokens that extra attempts of one group are paid from
-// (ENGINE.md section 8: 0.1 token for each successful first attempt, a small floor a
-// second, a cap; it starts full, as gRPC's retry throttling does, proposal A6).
-type retryBudget struct {
-	tokens float64
-	at     time.Time
-}
-
-// holds is how many tokens there are at a time, which may lie ahead.
-func (b *retryBudget) holds(at time.Time, c RetryBudgetSpec) float64 {
-	return min(c.Cap, b.tokens+max(at.Sub(b.at), 0).Seconds()*c.Floor)
-}
-
-func (b *retryBudget) refill(now time.Time, c RetryBudgetSpec) {
-	b.tokens = b.holds(now, c)
-	if now.After(b.at) {
-		b.at = now
-	}
-}
-
-func (b *retryBudget) earn(c RetryBudgetSpec) { b.tokens = min(c.Cap, b.tokens+c.Ratio) }

@@ -17,6 +17,18 @@ type Request struct {
 	// TimeLimit is the caller's own hint of its deadline; it shortens the budget's
 	// deadline and never lengthens it.
 	TimeLimit Wait
+	// Estimate is what the request will probably use, for choosing between prices.
+	Estimate Estimate
+	// BodyHash is the SHA-256 of the body, by which a replay of a failed request is known;
+	// all zeros if the body wasn't hashed. It must be set before the request ends for the
+	// request to be remembered, and before [Begin] for it to be recognised.
+	BodyHash [32]byte
+	// Room is memory for the chain's channels, which the caller of [Catalog.Route] may use
+	// again once the call is over. It may be nil.
+	Room []*Channel
+
+	replay      replayMark
+	retrySource RetrySource
 }
 
 // Timing are the milestones of one attempt as times since the request arrived. A zero
@@ -180,20 +192,25 @@ type Call struct {
 
 // Begin starts a call over the chain that [Catalog.Route] gave its request, and gives
 // the first instruction: a [Send], or [Finish] if the request's own time limit leaves no
-// useful time.
+// useful time, or if it is a replay of a failed request that the retry budget can't pay.
 func Begin(now time.Time, req *Request, chain Chain, s *Standing, r Rand) (*Call, Instruction) {
+	s.Recognise(now, req)
 	c := &Call{trace: trace{
 		req: req, standing: s, rnd: r, want: chain.want, group: chain.group, retry: chain.retry,
 		record: Record{
-			requestID: req.ID, caller: req.Caller.spec.Name, contract: req.Contract, sdkRetry: req.SDKRetry, at: req.Arrived,
+			requestID: req.ID, caller: req.Caller.spec.Name, contract: req.Contract, sdkRetry: req.SDKRetry, sdkRetrySource: req.retrySource, at: req.Arrived,
 			route: chain.narrowed,
 		},
 	}}
 	t := &c.trace
 	p := newPlan(req, chain)
+	price := priceOfFirstAttempt
+	if req.replay.count > 0 {
+		price = priceOfAttempt
+	}
 	lock := InterlockEligible
 	for i := range chain.channels {
-		if c.state, t.out, lock = p.launch(t, now, i, Abort, priceOfFirstAttempt); lock != InterlockEligible {
+		if c.state, t.out, lock = p.launch(t, now, i, Abort, price); lock != InterlockEligible {
 			break
 		}
 	}

@@ -1,20 +1,28 @@
 package engine
 
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"sync/atomic"
+)
+
 // Catalog is a configuration whose rules all hold. It doesn't change; a reload makes
 // another one, and a request keeps the one that it began with.
 type Catalog struct {
 	providers []*Provider
 	groups    []*Group
 	callers   []*Caller
-	byKey     map[string]*Caller // by the key's SHA-256 in lower-case hex
+	byKey     map[[sha256.Size]byte]*Caller // by the key's SHA-256
 	anonymous *Caller
 	retry     RetryBudgetSpec
+	adopted   atomic.Pointer[Standing] // the standing that knows the catalog's names
 }
 
 // Provider is one vendor account surface of a [Catalog].
 type Provider struct {
 	spec ProviderSpec
 	keys []*Key
+	seat providerSeat
 }
 
 // Name returns the provider's name.
@@ -39,7 +47,20 @@ func (p *Provider) TLS() TLSSpec { return p.spec.TLS }
 type Key struct {
 	name   string
 	secret Secret
+	print  keyPrint
+	seat   keySeat
 }
+
+// keyPrint tells the secrets of one key's name apart. It is half of a hash: a secret of
+// any use can't be found from it, and two secrets don't share one by accident.
+type keyPrint [16]byte
+
+func printOf(s Secret) keyPrint {
+	sum := sha256.Sum256([]byte("fourgate key print\x00" + s.text))
+	return keyPrint(sum[:16])
+}
+
+func (p keyPrint) String() string { return hex.EncodeToString(p[:]) }
 
 // Name returns the key's name, which may be shown.
 func (k *Key) Name() string { return k.name }
@@ -52,6 +73,7 @@ type Channel struct {
 	spec     ChannelSpec
 	group    *Group
 	provider *Provider
+	seat     channelSeat
 }
 
 // Name returns the channel's name, unique in its group.
@@ -87,7 +109,8 @@ func (c *Channel) ModelSent(model string) string {
 type Group struct {
 	spec     GroupSpec
 	channels []*Channel // in file order
-	ordered  []*Channel // in the strategy's order, as far as that is fixed
+	ordered  []*Channel // by priority
+	seat     rateSeat
 }
 
 // Name returns the group's name.
@@ -108,6 +131,9 @@ func (g *Group) Budget() BudgetSpec { return g.spec.Budget }
 // Hold returns how long the group's streams are held back.
 func (g *Group) Hold() Hold { return g.spec.Hold }
 
+// HealthCheck returns how open channels of the group are looked at.
+func (g *Group) HealthCheck() HealthCheckSpec { return g.spec.HealthCheck }
+
 // Channels returns the group's channels in file order. Don't change the slice.
 func (g *Group) Channels() []*Channel { return g.channels }
 
@@ -115,7 +141,22 @@ func (g *Group) Channels() []*Channel { return g.channels }
 type Caller struct {
 	spec   CallerSpec
 	groups []*Group
-	routes map[Contract][]*Group
+	only   bool // there is no other caller
+	routes *routes
+	seat   rateSeat
+}
+
+// routes are the lanes of all contracts that a list of groups serves. Callers with the
+// same list share them.
+type routes struct {
+	lanes map[Contract]*lane
+	order []Contract // as the groups list them
+}
+
+// lane is what serves one contract of a caller.
+type lane struct {
+	groups []*Group
+	all    []*Channel // smart routing: of all groups, by priority; nil otherwise
 }
 
 // Name returns the caller's name.

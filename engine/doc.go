@@ -8,7 +8,7 @@
 //
 // A driver, such as package proxy, keeps this loop:
 //
-//	chain, refusal := catalog.Route(now(), standing, caller, contract, rnd)
+//	chain, refusal := catalog.Route(now(), standing, request, rnd)
 //	call, ins := engine.Begin(now(), request, chain, standing, rnd)
 //	for {
 //		switch ins := ins.(type) {

@@ -11,9 +11,9 @@ import (
 func (c *Channel) Labels() map[string]string { return c.spec.Labels }
 
 // Budget returns what bounds a request over the chain: the primary group's budget, as
-// far as no route policy has tightened it.
+// far as neither the caller's own ceilings nor a route policy have tightened it.
 func (c Chain) Budget() BudgetSpec {
-	b := c.group.spec.Budget
+	b := c.granted()
 	if n := c.narrowed; n != nil {
 		b.Attempts = tighter(b.Attempts, n.attempts)
 		b.PerRoute = tighter(b.PerRoute, n.perRoute)

@@ -145,7 +145,7 @@ func chainOf(t testing.TB, n int) (engine.Chain, *engine.Request) {
 	}
 	caller, _ := c.Caller("")
 	req := &engine.Request{ID: "r", Caller: caller, Contract: engine.Contract{Model: "m", Endpoint: engine.OpenAIChat}, Arrived: start, Tools: true}
-	chain, refusal := c.Route(start, engine.NewStanding(), caller, req.Contract, half{})
+	chain, refusal := c.Route(start, engine.NewStanding(), req, half{})
 	if refusal != nil {
 		t.Fatal(refusal.Message)
 	}
@@ -291,7 +291,7 @@ func TestNarrowingNeverWidens(t *testing.T) {
 		caller, _ := catalog.Caller("")
 		req := c.request(caller, 0)
 		req.Arrived = start
-		chain, refusal := catalog.Route(start, engine.NewStanding(), caller, req.Contract, c)
+		chain, refusal := catalog.Route(start, engine.NewStanding(), req, c)
 		gone := 0
 		for range 2 {
 			if refusal != nil {

@@ -2,8 +2,10 @@ package engine
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"math"
 	"net/url"
 	"slices"
 	"strings"
@@ -17,7 +19,7 @@ const AnonymousCaller = "anonymous"
 // returns all problems at once; the catalog is nil if one of them is no warning.
 func NewCatalog(spec Spec) (*Catalog, []Problem) {
 	b := &builder{spec: spec, providers: map[string]*Provider{}, groups: map[string]*Group{}}
-	cat := &Catalog{retry: spec.RetryBudget, byKey: map[string]*Caller{}}
+	cat := &Catalog{retry: spec.RetryBudget, byKey: map[[sha256.Size]byte]*Caller{}}
 	for _, p := range spec.Providers {
 		cat.providers = append(cat.providers, b.provider(p))
 	}
@@ -28,20 +30,27 @@ func NewCatalog(spec Spec) (*Catalog, []Problem) {
 		b.fault(path("route_group"), "No route group", "Nothing can be served without a route_group block that names models, endpoints and channels.")
 	}
 	for _, c := range spec.Callers {
-		caller := b.caller(c)
-		if prior, twice := cat.byKey[strings.ToLower(c.KeySHA256)]; twice && c.KeySHA256 != "" {
+		caller, sum := b.caller(c)
+		if prior, twice := cat.byKey[sum]; twice && sum != ([sha256.Size]byte{}) {
 			b.fault(path("caller", c.Name, "key_sha256"), "Two callers with one key",
 				fmt.Sprintf("Caller %q has the same key, so it is not certain who calls. Give each caller a key of its own.", prior.spec.Name))
 		}
 		cat.callers = append(cat.callers, caller)
-		cat.byKey[strings.ToLower(c.KeySHA256)] = caller
+		cat.byKey[sum] = caller
 	}
 	if len(spec.Callers) == 0 {
 		cat.anonymous = &Caller{spec: CallerSpec{Name: AnonymousCaller}, groups: cat.groups}
 	}
 	b.retryBudget(spec.RetryBudget)
+	known := map[string]*routes{}
 	for _, c := range cat.Callers() {
-		b.routes(c)
+		c.only = len(cat.Callers()) == 1
+		list := c.spec.Routing.String() + "\x00" + strings.Join(c.spec.Groups, "\x00")
+		if known[list] == nil {
+			known[list] = routesOf(c)
+		}
+		c.routes = known[list]
+		b.smart(c)
 	}
 	b.unused(cat)
 	for _, p := range b.problems {
@@ -93,7 +102,7 @@ func (b *builder) provider(s ProviderSpec) *Provider {
 		if k.Secret.Empty() {
 			b.fault(path("provider", s.Name, "key", k.Name, "secret"), "Missing secret", "The key has no text. Set the variable or file that it is read from, or remove the key block.")
 		}
-		p.keys = append(p.keys, &Key{k.Name, k.Secret})
+		p.keys = append(p.keys, &Key{name: k.Name, secret: k.Secret, print: printOf(k.Secret)})
 	}
 	switch {
 	case s.Auth == AuthNone && len(s.Keys) > 0:
@@ -159,7 +168,8 @@ func (b *builder) group(s GroupSpec) *Group {
 	b.budget(g)
 	b.breaker(s)
 	b.hold(s)
-	g.ordered = fixedOrder(g)
+	b.healthCheck(s)
+	g.ordered = byPriority(g.channels)
 	return g
 }
 
@@ -315,6 +325,21 @@ func (b *builder) breaker(g GroupSpec) {
 	}
 }
 
+func (b *builder) healthCheck(s GroupSpec) {
+	h := s.HealthCheck
+	at := func(attr string) []string { return path("route_group", s.Name, "health_check", attr) }
+	switch {
+	case h.Interval < 0:
+		b.fault(at("interval"), "Negative interval", "interval is the time between two looks at an open channel. Write a duration such as \"10s\", or remove the block.")
+	case h.Interval == 0 && h.Path != "":
+		b.fault(at("interval"), "Health check without an interval", "The path is asked for every interval. Write one such as \"10s\".")
+	case h.Interval > 0 && s.Breaker.Mode == BreakerOff:
+		b.warn(at("interval"), "Nothing to check", "Only channels whose breaker is open are checked, and this breaker is off. Remove the block, or write breaker { mode = \"window\" }.")
+	case h.Path != "" && (h.Path[0] != '/' || strings.ContainsAny(h.Path, " \r\n\t#")):
+		b.fault(at("path"), "Invalid path", "Write the path of the GET with a slash before it, such as \"/health\"; no spaces, no fragment.")
+	}
+}
+
 // hold checks how a group's streams are held back.
 func (b *builder) hold(s GroupSpec) {
 	h := s.Hold
@@ -338,10 +363,14 @@ func (b *builder) retryBudget(s RetryBudgetSpec) {
 	}
 }
 
-func (b *builder) caller(s CallerSpec) *Caller {
+// caller reads a caller and the hash of its key, which is zero if there is none.
+func (b *builder) caller(s CallerSpec) (*Caller, [sha256.Size]byte) {
 	c := &Caller{spec: s}
 	at := func(attr string) []string { return path("caller", s.Name, attr) }
-	if raw, err := hex.DecodeString(s.KeySHA256); err != nil || len(raw) != 32 {
+	sum := [sha256.Size]byte{}
+	if raw, err := hex.DecodeString(s.KeySHA256); err == nil && len(raw) == len(sum) {
+		copy(sum[:], raw)
+	} else {
 		b.fault(at("key_sha256"), "Invalid key hash", "Write the SHA-256 of the caller's key in hex, 64 digits: printf %s KEY | sha256sum.")
 	}
 	if len(s.Groups) == 0 {
@@ -362,22 +391,75 @@ func (b *builder) caller(s CallerSpec) *Caller {
 	if s.RPM < 0 {
 		b.fault(at("rpm"), "Negative rate", "rpm is the number of requests admitted a minute; leave it out for no limit.")
 	}
+	b.ceilings(c, at)
 	if s.Name == AnonymousCaller {
 		b.fault(path("caller", s.Name), "Reserved caller name", "anonymous is everyone without a key. Choose another name.")
 	}
-	return c
+	return c, sum
 }
 
-// routes works out which groups a caller may walk for each contract.
-func (b *builder) routes(c *Caller) {
-	c.routes = map[Contract][]*Group{}
+// ceilings checks what a caller's own budget leaves of its groups'.
+func (b *builder) ceilings(c *Caller, at func(string) []string) {
+	s := c.spec.Budget
+	if s.Attempts < 0 || s.Deadline < 0 {
+		b.fault(at("budget"), "Negative budget", "attempts and deadline tighten the groups' budgets; leave one out to keep the group's.")
+		return
+	}
+	for _, g := range c.groups {
+		if least := g.spec.Budget.MinUseful; s.Deadline > 0 && s.Deadline < least {
+			b.fault(at("budget"), "Deadline below min_useful", fmt.Sprintf(
+				"In group %q no attempt starts with less than %s left, and this caller's deadline is %s. Raise the deadline, or lower the group's min_useful.", g.spec.Name, spell(least), spell(s.Deadline)))
+			return
+		}
+	}
+}
+
+// routesOf works out what serves each contract of a caller.
+func routesOf(c *Caller) *routes {
+	r := &routes{lanes: map[Contract]*lane{}}
 	for _, g := range c.groups {
 		for _, m := range g.spec.Models {
 			for _, e := range g.spec.Endpoints {
 				want := Contract{m, e}
-				if !slices.Contains(c.routes[want], g) {
-					c.routes[want] = append(c.routes[want], g)
+				l := r.lanes[want]
+				if l == nil {
+					l = &lane{}
+					r.lanes[want] = l
+					r.order = append(r.order, want)
 				}
+				if !slices.Contains(l.groups, g) {
+					l.groups = append(l.groups, g)
+				}
+			}
+		}
+	}
+	if c.spec.Routing == RoutingSmart {
+		for _, l := range r.lanes {
+			for _, g := range l.groups {
+				l.all = append(l.all, g.channels...)
+			}
+			l.all = byPriority(l.all)
+		}
+	}
+	return r
+}
+
+// smart checks that a caller's groups can be walked together.
+func (b *builder) smart(c *Caller) {
+	if c.spec.Routing != RoutingSmart {
+		return
+	}
+	for _, want := range c.routes.order {
+		l := c.routes.lanes[want]
+		if l.groups[0].spec.Strategy != StrategyCost {
+			continue
+		}
+		for _, ch := range l.all {
+			if !ch.spec.Cost.Given {
+				b.fault(path("caller", c.spec.Name, "routing"), "No price for smart routing", fmt.Sprintf(
+					"Group %q orders by price, so channel %q of group %q needs one to be compared. Give it a cost, or write routing = \"ordered\".",
+					l.groups[0].spec.Name, ch.spec.Name, ch.group.spec.Name))
+				return
 			}
 		}
 	}
@@ -407,18 +489,14 @@ func (b *builder) unused(cat *Catalog) {
 	}
 }
 
-// fixedOrder is the order that doesn't change from request to request: by price for
-// the strategy cost, otherwise by priority; equals stay in file order.
-func fixedOrder(g *Group) []*Channel {
-	ordered := slices.Clone(g.channels)
-	rank := func(c *Channel) float64 {
+// byPriority gives the channels by priority; equals stay in their order.
+func byPriority(channels []*Channel) []*Channel {
+	ordered := slices.Clone(channels)
+	rank := func(c *Channel) int {
 		if c.spec.Priority == 0 {
-			return float64(1 << 30)
+			return math.MaxInt
 		}
-		return float64(c.spec.Priority)
-	}
-	if g.spec.Strategy == StrategyCost {
-		rank = func(c *Channel) float64 { return c.spec.Cost.Input + c.spec.Cost.Output }
+		return c.spec.Priority
 	}
 	slices.SortStableFunc(ordered, func(x, y *Channel) int { return cmp.Compare(rank(x), rank(y)) })
 	return ordered

@@ -12,6 +12,7 @@ type plan struct {
 	tries    []uint8 // that went out, by channel of the chain
 	deadline time.Time
 	hurried  bool // the deadline is shorter than the group's
+	spoiled  *Key // that an attempt of this call has found at fault
 }
 
 // engagement is one attempt: the channel, the key, and the permit that must be
@@ -21,7 +22,7 @@ type engagement struct {
 	link    int // the channel's place in the chain
 	channel *Channel
 	key     *Key
-	permit  permit
+	permit  permits
 }
 
 func newPlan(req *Request, chain Chain) *plan {
@@ -57,7 +58,7 @@ func (p *plan) launch(t *trace, now time.Time, link int, action Action, price fl
 	if p.budgetForbids(link, now) {
 		return nil, nil, InterlockBudget
 	}
-	permit, key, ok := t.standing.hire(now, ch, t.want.Model, p.chain.group)
+	permit, key, ok := t.standing.hire(now, ch, p.chain.view(), p.spoiled)
 	if !ok {
 		return nil, nil, InterlockEligible
 	}
@@ -85,7 +86,7 @@ func (p *plan) next(t *trace, now time.Time) int {
 	defer t.standing.mu.Unlock()
 	for i, ch := range p.chain.channels {
 		if p.tries[i] == 0 {
-			if why, _ := t.standing.bar(now, ch, t.want.Model, p.chain.group); why == BarNone {
+			if why, _ := t.standing.bar(now, ch, p.chain.view()); why == BarNone {
 				return i
 			}
 		}
@@ -108,9 +109,9 @@ func (p *plan) question(t *trace, now time.Time, e engagement, f Failure, price 
 	t.standing.mu.Lock()
 	defer t.standing.mu.Unlock()
 	if !p.budgetForbids(e.link, start) {
-		why, _ := t.standing.bar(start, e.channel, t.want.Model, p.chain.group)
+		why, _ := t.standing.bar(start, e.channel, p.chain.view())
 		q.Same = why == BarNone
-		_, _, spare := t.standing.usableKey(start, e.channel.provider, e.key)
+		_, _, spare := t.standing.usableKey(start, e.channel.provider, e.key, false)
 		q.SpareKey = q.Same && e.key != nil && spare
 	}
 	q.Fallback = q.Fallback[:0]
@@ -119,7 +120,7 @@ func (p *plan) question(t *trace, now time.Time, e engagement, f Failure, price 
 			if p.tries[i] > 0 {
 				continue
 			}
-			if why, _ := t.standing.bar(now, ch, t.want.Model, p.chain.group); why == BarNone {
+			if why, _ := t.standing.bar(now, ch, p.chain.view()); why == BarNone {
 				q.Fallback = append(q.Fallback, p.chain.label(ch))
 			}
 		}

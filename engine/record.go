@@ -17,6 +17,8 @@ type Record struct {
 	terminal  Terminal
 	status    int
 	elapsed   time.Duration
+
+	sdkRetrySource RetrySource // not in the public form
 }
 
 // AttemptRecord is the evidence of one upstream call.
@@ -77,6 +79,10 @@ func (r *Record) Contract() Contract { return r.contract }
 
 // Route returns what a route policy made of the request's chain, nil if none had a say.
 func (r *Record) Route() *Narrowing { return r.route }
+
+// SDKRetry returns how many times the caller's SDK has sent the request before, and how
+// that is known. A record that was read back doesn't know how.
+func (r *Record) SDKRetry() (int, RetrySource) { return r.sdkRetry, r.sdkRetrySource }
 
 // Terminal returns how the request ended, [TerminalNone] while it runs.
 func (r *Record) Terminal() Terminal { return r.terminal }

@@ -75,7 +75,15 @@ func (s *asking) exhausted(t *trace, now time.Time) Reply {
 // unstarted is the error of a call whose first attempt could not start.
 func (p *plan) unstarted(t *trace, now time.Time, lock Interlock) Reply {
 	reply := p.spent(t, now)
-	if lock == InterlockBudget {
+	switch lock {
+	case InterlockRetryBudget:
+		if was := t.req.replay.status; was >= 500 || was == statusTooManyRequests {
+			reply.Status = was
+		}
+		wait := t.standing.affordable(now, p.chain.group.spec.Name, p.chain.retry, priceOfAttempt)
+		reply.RetryAfter = WaitOf(max(wait, time.Second))
+		reply.Message = fmt.Sprintf("this request failed a moment ago (%d) and repeats itself, and the route group's retry budget is spent; no attempt was made", t.req.replay.status)
+	case InterlockBudget:
 		reply.Status, reply.Code, reply.RetryAfter = statusGatewayTimeout, CodeDeadline, Wait{}
 		reply.Message = fmt.Sprintf("the time limit leaves less than the minimum useful time of %s; no attempt was made", p.budget.MinUseful)
 	}
@@ -85,7 +93,7 @@ func (p *plan) unstarted(t *trace, now time.Time, lock Interlock) Reply {
 // spent says what was tried, and when the chain has somebody again.
 func (p *plan) spent(t *trace, now time.Time) Reply {
 	r := Reply{Kind: ReplyOwn, Status: statusServiceUnavailable, Code: CodeExhausted}
-	if at, known := t.standing.soonest(now, p.chain.channels, t.want.Model, p.chain.group); known {
+	if at, known := t.standing.soonest(now, &p.chain); known {
 		// A whole second at least: a chain that is free at once has just failed.
 		r.RetryAfter = WaitOf(max(at.Sub(now), time.Second))
 	}

@@ -2,8 +2,8 @@ package engine
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +14,8 @@ import (
 type Chain struct {
 	want     Contract
 	group    *Group // the primary group: its budget and its retry budget count
+	admitted *Group // whose rate has counted the request; nil in smart routing
+	caller   *Caller
 	channels []*Channel
 	retry    RetryBudgetSpec
 	narrowed *Narrowing // what a route policy made of it, nil if none had a say
@@ -25,6 +27,24 @@ func (c Chain) Channels() []*Channel { return c.channels }
 // Group returns the primary group, whose budget bounds the request.
 func (c Chain) Group() *Group { return c.group }
 
+// granted is the primary group's budget within the caller's own ceilings.
+func (c Chain) granted() BudgetSpec {
+	b := c.group.spec.Budget
+	if own := c.caller.spec.Budget; own != (CallerBudget{}) {
+		if own.Attempts > 0 {
+			b.Attempts = min(b.Attempts, own.Attempts)
+			b.PerRoute = min(b.PerRoute, b.Attempts)
+		}
+		if own.Deadline > 0 {
+			b.Deadline = min(b.Deadline, own.Deadline)
+		}
+	}
+	return b
+}
+
+// view is how an attempt of the chain looks at a channel.
+func (c *Chain) view() view { return view{model: c.want.Model, caller: c.caller, admitted: c.admitted} }
+
 // Contract returns what every attempt of the chain must fulfil.
 func (c Chain) Contract() Contract { return c.want }
 
@@ -33,6 +53,9 @@ type Out struct {
 	Channel *Channel
 	Why     Bar
 	Until   time.Time // when the bar ends by itself; zero if unknown
+	// Abroad says that only other instances know of the bar. It yields where it would
+	// leave a request nobody.
+	Abroad bool
 }
 
 // RefusalKind says why a request gets no chain.
@@ -58,6 +81,11 @@ type Refusal struct {
 
 // Caller finds the application that shows key. Without configured callers everyone is
 // the caller anonymous.
+//
+// The lookup may take a different time for different keys without telling anything of
+// use: what is compared is the SHA-256 of what was shown, and whoever could steer that
+// hash towards a stored one, byte by byte, would have broken SHA-256. The key itself is
+// compared with nothing.
 func (c *Catalog) Caller(key string) (*Caller, bool) {
 	if c.anonymous != nil {
 		return c.anonymous, true
@@ -65,8 +93,7 @@ func (c *Catalog) Caller(key string) (*Caller, bool) {
 	if key == "" {
 		return nil, false
 	}
-	sum := sha256.Sum256([]byte(key))
-	caller, ok := c.byKey[hex.EncodeToString(sum[:])]
+	caller, ok := c.byKey[sha256.Sum256([]byte(key))]
 	return caller, ok
 }
 
@@ -88,63 +115,165 @@ func (c *Catalog) Providers() []*Provider { return c.providers }
 // RetryBudget returns how extra attempts are bounded.
 func (c *Catalog) RetryBudget() RetryBudgetSpec { return c.retry }
 
-// Route admits a request and gives it its chain. It counts against the caller's and
-// the primary group's rates; [Catalog.Explain] doesn't.
-func (c *Catalog) Route(now time.Time, s *Standing, caller *Caller, want Contract, r Rand) (Chain, *Refusal) {
-	groups, refusal := c.groupsFor(caller, want)
+// Route admits a request and gives it its chain. It counts against the caller's rate and
+// that of the group which takes it; [Catalog.Explain] doesn't. In smart routing each
+// attempt counts against the rate of its channel's group instead, because which group
+// serves isn't known before.
+//
+// The chain's channels lie in req.Room if that is large enough.
+func (c *Catalog) Route(now time.Time, s *Standing, req *Request, r Rand) (Chain, *Refusal) {
+	l, refusal := c.laneFor(req.Caller, req.Contract)
 	if refusal != nil {
 		return Chain{}, refusal
 	}
-	if wait, ok := s.admit(now, "caller "+caller.spec.Name, caller.spec.RPM); !ok {
-		return Chain{}, spent(fmt.Sprintf("caller %q has spent its rate of %d requests a minute", caller.spec.Name, caller.spec.RPM), wait)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.adopted.Load() != s {
+		s.adopt(c)
+	}
+	groups := l.groups
+	if refusal := s.admit(now, req, l, &groups); refusal != nil {
+		return Chain{}, refusal
+	}
+	chain := Chain{want: req.Contract, group: groups[0], admitted: l.admitted(groups), caller: req.Caller, retry: c.retry}
+	w := newWalk(now, req, &chain, r)
+	s.walk(&w, l, groups)
+	if len(w.chain) == 0 {
+		// What only other instances know may not leave a request nobody.
+		w.abroad = false
+		s.walk(&w, l, groups)
+	}
+	if len(w.chain) == 0 {
+		return Chain{}, s.nobody(w, l, groups)
+	}
+	chain.channels = w.chain
+	return chain, nil
+}
+
+// admit counts the request against the caller's rate and the first group's that has some
+// left, and takes the groups before that one off the list. s.mu is held.
+func (s *Standing) admit(now time.Time, req *Request, l *lane, groups *[]*Group) *Refusal {
+	caller := req.Caller
+	if rpm := caller.spec.RPM; rpm > 0 {
+		if wait, ok := s.callerRate(caller).admit(now, rpm); !ok {
+			return spent(fmt.Sprintf("caller %q has spent its rate of %d requests a minute", caller.spec.Name, rpm), wait)
+		}
+	}
+	if l.all != nil {
+		return nil
 	}
 	var soonest time.Duration
-	for len(groups) > 0 {
-		wait, ok := s.admit(now, groups[0].rateName(), groups[0].spec.RPM)
+	for i, g := range *groups {
+		if g.spec.RPM <= 0 {
+			*groups = (*groups)[i:]
+			return nil
+		}
+		wait, ok := s.groupRate(g).admit(now, g.spec.RPM)
 		if ok {
-			break
+			*groups = (*groups)[i:]
+			return nil
 		}
 		if soonest == 0 || wait < soonest {
 			soonest = wait
 		}
-		groups = groups[1:]
 	}
-	if len(groups) == 0 {
-		return Chain{}, spent(fmt.Sprintf("every route group for model %q has spent its rate", want.Model), soonest)
+	return allSpent(req.Contract.Model, soonest)
+}
+
+// admitted is the group whose rate has counted a request.
+func (l *lane) admitted(groups []*Group) *Group {
+	if l.all != nil {
+		return nil
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	channels, outs := s.walk(now, groups, want.Model, r, nil)
-	if len(channels) == 0 {
-		wait := Wait{}
-		if at := soonestOf(outs); !at.IsZero() {
-			wait = WaitOf(at.Sub(now))
-		}
-		return Chain{}, &Refusal{Kind: RefusalNoChannel, RetryAfter: wait, Message: fmt.Sprintf("no channel can serve model %q now", want.Model)}
+	return groups[0]
+}
+
+func newWalk(now time.Time, req *Request, chain *Chain, r Rand) walk {
+	hops := chain.group.spec.MaxHops
+	if hops == 0 {
+		hops = math.MaxInt
 	}
-	return Chain{want: want, group: groups[0], channels: channels, retry: c.retry}, nil
+	v := chain.view()
+	v.abroad = true
+	return walk{view: v, now: now, estimate: req.Estimate, rnd: r, hops: hops, chain: req.Room[:0]}
+}
+
+// nobody is the refusal of a request that no channel can take. s.mu is held.
+func (s *Standing) nobody(w walk, l *lane, groups []*Group) *Refusal {
+	w.explain = true
+	s.walk(&w, l, groups)
+	wait, rates := Wait{}, true
+	at := soonestOf(w.outs)
+	if !at.IsZero() {
+		wait = WaitOf(at.Sub(w.now))
+	}
+	for _, o := range w.outs {
+		rates = rates && o.Why == BarRate
+	}
+	if rates {
+		return allSpent(w.model, at.Sub(w.now))
+	}
+	return &Refusal{Kind: RefusalNoChannel, RetryAfter: wait, Message: fmt.Sprintf("no channel can serve model %q now", w.model)}
 }
 
 // Explain gives the chain that a request would get now, and why each other channel of
-// the contract is out. It changes nothing.
-func (c *Catalog) Explain(now time.Time, s *Standing, caller *Caller, want Contract, r Rand) (Chain, []Out, *Refusal) {
-	groups, refusal := c.groupsFor(caller, want)
+// the contract is out and until when. It counts nothing.
+func (c *Catalog) Explain(now time.Time, s *Standing, req *Request, r Rand) (Chain, []Out, *Refusal) {
+	l, refusal := c.laneFor(req.Caller, req.Contract)
 	if refusal != nil {
 		return Chain{}, nil, refusal
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	channels, outs := s.walk(now, groups, want.Model, r, []Out{})
-	return Chain{want: want, group: groups[0], channels: channels, retry: c.retry}, outs, nil
+	chain := Chain{want: req.Contract, group: l.groups[0], admitted: l.admitted(l.groups), caller: req.Caller, retry: c.retry}
+	w := newWalk(now, req, &chain, r)
+	w.explain, w.chain, w.outs = true, nil, []Out{}
+	s.walk(&w, l, l.groups)
+	if len(w.chain) == 0 {
+		w.abroad, w.outs = false, w.outs[:0]
+		s.walk(&w, l, l.groups)
+	}
+	chain.channels = w.chain
+	return chain, w.outs, nil
+}
+
+// Available lists the contracts that a caller can have now, in the order of its groups:
+// those for which a channel is left that isn't set aside. A spent rate takes nothing off
+// the list, and neither does what only other instances know.
+func (c *Catalog) Available(now time.Time, s *Standing, caller *Caller) []Contract {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []Contract
+	for _, want := range caller.routes.order {
+		if s.serves(now, caller, caller.routes.lanes[want], want.Model) {
+			list = append(list, want)
+		}
+	}
+	return list
+}
+
+func (s *Standing) serves(now time.Time, caller *Caller, l *lane, model string) bool {
+	for _, g := range l.groups {
+		for _, ch := range g.channels {
+			if why, _ := s.bar(now, ch, view{model: model, caller: caller, admitted: g}); why == BarNone {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func allSpent(model string, wait time.Duration) *Refusal {
+	return spent(fmt.Sprintf("every route group for model %q has spent its rate", model), wait)
 }
 
 func spent(message string, wait time.Duration) *Refusal {
 	return &Refusal{Kind: RefusalRate, RetryAfter: WaitOf(wait), Message: message}
 }
 
-func (c *Catalog) groupsFor(caller *Caller, want Contract) ([]*Group, *Refusal) {
-	if groups := caller.routes[want]; len(groups) > 0 {
-		return groups, nil
+func (c *Catalog) laneFor(caller *Caller, want Contract) (*lane, *Refusal) {
+	if l := caller.routes.lanes[want]; l != nil {
+		return l, nil
 	}
 	known := false
 	for _, g := range c.groups {
@@ -172,81 +301,6 @@ func endpointList(endpoints []Endpoint) string {
 	return strings.Join(names, ", ")
 }
 
-// walk orders the groups' channels and leaves out those that are barred. Where outs is
-// not nil, or nothing is left, it tells which and why. s.mu is held.
-func (s *Standing) walk(now time.Time, groups []*Group, model string, r Rand, outs []Out) ([]*Channel, []Out) {
-	hops := groups[0].spec.MaxHops
-	if hops == 0 {
-		hops = int(^uint(0) >> 1)
-	}
-	explain := outs != nil
-	total := 0
-	for _, g := range groups {
-		total += len(g.channels)
-	}
-	chain := make([]*Channel, 0, min(total, hops))
-	for _, g := range groups {
-		for _, ch := range s.order(g, r, !explain) {
-			why, until := s.bar(now, ch, model, groups[0])
-			switch {
-			case why != BarNone:
-				outs = append(outs, Out{ch, why, until})
-			case len(chain) == hops:
-				if !explain {
-					return chain, outs
-				}
-				outs = append(outs, Out{ch, BarHops, time.Time{}})
-			default:
-				chain = append(chain, ch)
-			}
-		}
-	}
-	return chain, outs
-}
-
-// order applies the group's strategy. s.mu is held.
-func (s *Standing) order(g *Group, r Rand, count bool) []*Channel {
-	n := len(g.ordered)
-	switch g.spec.Strategy {
-	case StrategyRoundRobin:
-		at := s.turns[g.spec.Name]
-		if count {
-			s.turns[g.spec.Name] = at + 1
-		}
-		at %= n
-		return append(append(make([]*Channel, 0, n), g.ordered[at:]...), g.ordered[:at]...)
-	case StrategyShuffle, StrategyWeighted:
-		left := slices.Clone(g.ordered)
-		for i := range left {
-			j := i + draw(left[i:], g.spec.Strategy == StrategyWeighted, r.Float64())
-			left[i], left[j] = left[j], left[i]
-		}
-		return left
-	}
-	return g.ordered
-}
-
-// draw picks one of channels by weight, or evenly, for a random number in [0, 1).
-func draw(channels []*Channel, weighted bool, x float64) int {
-	weight := func(c *Channel) float64 {
-		if !weighted {
-			return 1
-		}
-		return float64(max(c.spec.Weight, 1))
-	}
-	sum := 0.0
-	for _, c := range channels {
-		sum += weight(c)
-	}
-	x *= sum
-	for i, c := range channels {
-		if x -= weight(c); x < 0 {
-			return i
-		}
-	}
-	return len(channels) - 1
-}
-
 func soonestOf(outs []Out) time.Time {
 	var at time.Time
 	for _, o := range outs {
@@ -257,52 +311,20 @@ func soonestOf(outs []Out) time.Time {
 	return at
 }
 
-// soonest returns when the first of channels can be used again, and whether that is
-// known; a channel that can be used now counts as now.
-func (s *Standing) soonest(now time.Time, channels []*Channel, model string, primary *Group) (time.Time, bool) {
+// soonest returns when the first of the chain's channels can be used again, and whether
+// that is known; a channel that can be used now counts as now.
+func (s *Standing) soonest(now time.Time, c *Chain) (time.Time, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var outs []Out
-	for _, ch := range channels {
-		why, until := s.bar(now, ch, model, primary)
+	var at time.Time
+	for _, ch := range c.channels {
+		why, until := s.bar(now, ch, c.view())
 		if why == BarNone {
 			return now, true
 		}
-		outs = append(outs, Out{ch, why, until})
-	}
-	at := soonestOf(outs)
-	return at, !at.IsZero()
-}
-
-// Accepts says whether an answer that names the model answered is an answer from the
-// contract's model: its exact name, a dated snapshot of it, the provider's own name for
-// it, or a name that the channel declares in answers_as. An answer that names no model
-// is accepted.
-func (c *Channel) Accepts(model, answered string) bool {
-	if answered == "" || answered == model || snapshotOf(model, answered) {
-		return true
-	}
-	if as, ok := c.spec.SendAs[model]; ok && (answered == as || snapshotOf(as, answered)) {
-		return true
-	}
-	return model == c.spec.Serves && slices.Contains(c.spec.AnswersAs, answered)
-}
-
-// snapshotOf says whether full is base with a date behind it: "-2024-08-06", as OpenAI
-// writes snapshots, or "-20241022" or "@20241022", as Anthropic and Vertex do.
-func snapshotOf(base, full string) bool {
-	tail, ok := strings.CutPrefix(full, base)
-	if !ok || len(tail) == 0 || tail[0] != '-' && tail[0] != '@' {
-		return false
-	}
-	digits := strings.ReplaceAll(tail[1:], "-", "")
-	if len(digits) != 8 || len(tail) != 9 && (len(tail) != 11 || tail[5] != '-' || tail[8] != '-') {
-		return false
-	}
-	for i := range len(digits) {
-		if digits[i] < '0' || digits[i] > '9' {
-			return false
+		if !until.IsZero() && (at.IsZero() || until.Before(at)) {
+			at = until
 		}
 	}
-	return digits >= "20150101" && digits[4:6] >= "01" && digits[4:6] <= "12" && digits[6:] >= "01" && digits[6:] <= "31"
+	return at, !at.IsZero()
 }

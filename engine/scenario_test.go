@@ -158,15 +158,15 @@ func TestCallsEndAsTheirStorySays(t *testing.T) {
 	}{
 		{"success", play{outcomes: []enginetest.Outcome{good}}, "a@0s success"},
 		{"fallback", play{outcomes: []enginetest.Outcome{failing(503), good}, decisions: []engine.Decision{fallback}, verdict: overloaded}, "a@0s b@1s success"},
-		{"retry with half of the base", play{outcomes: []enginetest.Outcome{failing(503), good}, decisions: []engine.Decision{retry}, verdict: overloaded}, "a@0s a@1.1s success"},
-		{"retry waits for Retry-After", play{outcomes: []enginetest.Outcome{failing(429), good}, decisions: []engine.Decision{retry}, verdict: limited(7 * time.Second)}, "a@0s a@8s success"},
-		{"a policy can't retry before Retry-After", play{outcomes: []enginetest.Outcome{failing(429), good}, decisions: []engine.Decision{delayed(retry, time.Second)}, verdict: limited(7 * time.Second)}, "a@0s a@8s success [retry_after]"},
+		{"retry with half of the base", play{outcomes: []enginetest.Outcome{failing(503), good}, decisions: []engine.Decision{retry}, verdict: overloaded}, "a@0s a/spare@1.1s success"},
+		{"retry waits for Retry-After", play{outcomes: []enginetest.Outcome{failing(429), good}, decisions: []engine.Decision{retry}, verdict: limited(7 * time.Second)}, "a@0s a/spare@8s success"},
+		{"a policy can't retry before Retry-After", play{outcomes: []enginetest.Outcome{failing(429), good}, decisions: []engine.Decision{delayed(retry, time.Second)}, verdict: limited(7 * time.Second)}, "a@0s a/spare@8s success [retry_after]"},
 		{"Retry-After beyond the deadline", play{outcomes: []enginetest.Outcome{failing(429), good}, decisions: []engine.Decision{retry}, verdict: limited(time.Hour)}, "a@0s exhausted 429 fourgate_exhausted [retry_after]"},
 		{"fallback needs no Retry-After", play{outcomes: []enginetest.Outcome{failing(429), good}, decisions: []engine.Decision{fallback}, verdict: limited(time.Hour)}, "a@0s b@1s success"},
 		{"policy stops", play{outcomes: []enginetest.Outcome{failing(400)}, decisions: []engine.Decision{{}}}, "a@0s policy_stop"},
 		{"only the budget gate stops", play{outcomes: []enginetest.Outcome{failing(503)}, decisions: []engine.Decision{exhausting}, verdict: overloaded}, "a@0s exhausted 503 fourgate_exhausted"},
-		{"attempts are hard", play{outcomes: []enginetest.Outcome{failing(503)}, decisions: []engine.Decision{fallback, delayed(retry, 0)}, verdict: overloaded}, "a@0s b@1s b!@2s exhausted 503 fourgate_exhausted [budget]"},
-		{"per_route is hard", play{outcomes: []enginetest.Outcome{failing(503)}, decisions: []engine.Decision{delayed(retry, 0)}, verdict: overloaded}, "a@0s a@1s exhausted 503 fourgate_exhausted [budget]"},
+		{"attempts are hard", play{outcomes: []enginetest.Outcome{failing(503)}, decisions: []engine.Decision{fallback, delayed(retry, 0)}, verdict: overloaded}, "a@0s b@1s b/spare!@2s exhausted 503 fourgate_exhausted [budget]"},
+		{"per_route is hard", play{outcomes: []enginetest.Outcome{failing(503)}, decisions: []engine.Decision{delayed(retry, 0)}, verdict: overloaded}, "a@0s a/spare@1s exhausted 503 fourgate_exhausted [budget]"},
 		{"no useful time is left", play{outcomes: []enginetest.Outcome{failing(503)}, decisions: []engine.Decision{delayed(fallback, 58*time.Second)}, verdict: overloaded}, "a@0s exhausted 503 fourgate_exhausted [budget]"},
 		{"the deadline ends a silent upstream", play{outcomes: []enginetest.Outcome{silent}, decisions: []engine.Decision{fallback}}, "a@0s exhausted 504 fourgate_deadline [budget]"},
 		{"a caller's hint shortens the deadline", play{outcomes: []enginetest.Outcome{silent}, decisions: []engine.Decision{exhausting}, request: engine.Request{TimeLimit: engine.WaitOf(5 * time.Second)}}, "a@0s exhausted 504 fourgate_deadline"},
@@ -279,26 +279,6 @@ func TestAnswersFromTheContractsModel(t *testing.T) {
 	}
 }
 
-func TestRateIsAdmission(t *testing.T) {
-	t.Parallel()
-	s := spec(1)
-	s.Groups[0].RPM = 60
-	p := play{outcomes: []enginetest.Outcome{{Status: 200, Model: "m"}}, standing: engine.NewStanding()}
-	c := catalog(t, s)
-	var got []string
-	for range 3 {
-		got = append(got, story(p.run(t, c)))
-	}
-	p.now = p.now.Add(time.Second)
-	got = append(got, story(p.run(t, c)))
-	spent := `refused every route group for model "m" has spent its rate`
-	for i, want := range []string{"a@0s success", spent, spent, "a@0s success"} {
-		if got[i] != want {
-			t.Errorf("request %d: got %s, want %s", i+1, got[i], want)
-		}
-	}
-}
-
 // probing is a catalog whose breakers open at the first failure and close after one good
 // probe, with channel a's open time over.
 func probing(t *testing.T, change func(*engine.Spec)) (*engine.Catalog, *play) {
@@ -355,11 +335,11 @@ func TestProbesAreGivenBack(t *testing.T) {
 		p.run(t, c) // the one token is spent, and b is open
 		p.now = p.now.Add(2 * time.Minute)
 		p.decisions = []engine.Decision{fallback}
-		if got := story(p.run(t, c)); got != "a@0s exhausted 503 fourgate_exhausted [retry_budget]" {
+		if got := story(p.run(t, c)); got != "a/spare@0s exhausted 503 fourgate_exhausted [retry_budget]" {
 			t.Fatal(got)
 		}
 		caller, _ := c.Caller("")
-		_, outs, _ := c.Explain(p.now, p.standing, caller, engine.Contract{Model: "m", Endpoint: engine.OpenAIChat}, half{})
+		_, outs, _ := c.Explain(p.now, p.standing, &engine.Request{Caller: caller, Contract: engine.Contract{Model: "m", Endpoint: engine.OpenAIChat}}, half{})
 		if len(outs) != 0 {
 			t.Errorf("channel %s is out: %s", outs[0].Channel.Name(), outs[0].Why)
 		}
@@ -369,7 +349,7 @@ func TestProbesAreGivenBack(t *testing.T) {
 		c, p := probing(t, nil)
 		now, req := p.now, &engine.Request{ID: "long", Contract: engine.Contract{Model: "m", Endpoint: engine.OpenAIChat}, Arrived: p.now}
 		req.Caller, _ = c.Caller("")
-		chain, _ := c.Route(now, p.standing, req.Caller, req.Contract, half{})
+		chain, _ := c.Route(now, p.standing, req, half{})
 		call, _ := engine.Begin(now, req, chain, p.standing, half{})
 		call.Step(now, &engine.Held{Attempt: 1, Status: 200, Model: "m"})
 		if got := first(t, c, p); got != "a" {
@@ -475,7 +455,7 @@ func TestCallersOwnDeadlineBlamesNobody(t *testing.T) {
 	}
 	p.run(t, c)
 	p.outcomes, p.request = []enginetest.Outcome{good}, engine.Request{}
-	if got := story(p.run(t, c)); got != "a@0s success" {
+	if got := story(p.run(t, c)); got != "a/spare@0s success" {
 		t.Errorf("after a caller's own deadline: %s", got)
 	}
 }

@@ -68,9 +68,9 @@ type Strategy uint8
 // The strategies. The zero value walks the channels by priority, then file order.
 const (
 	StrategyFailover   Strategy = iota
-	StrategyCost                // cheapest first, by input plus output price
+	StrategyCost                // cheapest first, for what this request will probably use
 	StrategyRoundRobin          // each request starts one channel further
-	StrategyWeighted            // drawn by weight
+	StrategyWeighted            // each starts as many requests as its weight says, evenly spread
 	StrategyShuffle             // drawn evenly
 )
 
@@ -98,7 +98,7 @@ type ChannelSpec struct {
 	Serves    string            // the statement that the sent name is this model
 	AnswersAs []string          // model names that are accepted in the answer, too
 	Cost      Cost
-	Priority  int // lower is earlier; 0 means "in file order after all priorities"
+	Priority  int // lower is earlier; 0 means "in file order after all priorities"; decides between equal prices, too
 	Weight    int // for the strategy weighted; 0 means 1
 	// Labels are the configuration's own words for the channel, such as region = "eu".
 	// Nothing but a policy reads them.
@@ -132,6 +132,15 @@ type BreakerSpec struct {
 	Window         time.Duration
 	OpenFor        time.Duration
 	HalfOpenProbes int // 0: closes by itself after OpenFor; n: n successes in a row close it
+}
+
+// HealthCheckSpec says how channels whose breaker is open are looked at, so that they
+// come back before their time is over. The zero value looks at none.
+type HealthCheckSpec struct {
+	Interval time.Duration // between two looks at one channel, before jitter
+	// Path is asked for with GET once connected, and any answer below 500 is good; empty
+	// is a connection and no more.
+	Path string
 }
 
 // GateChoice is what happens when the gate's time limit has elapsed and nothing
@@ -172,6 +181,31 @@ type GroupSpec struct {
 	Breaker   BreakerSpec
 	Hold      Hold
 	OnGate    GateChoice
+
+	HealthCheck HealthCheckSpec
+}
+
+// Routing is how a caller's groups are walked. The zero value takes them in their order.
+type Routing uint8
+
+// The routings.
+const (
+	RoutingOrdered Routing = iota // the primary group, then each fallback group
+	RoutingSmart                  // the channels of all groups together, by the primary group's strategy
+)
+
+var routingNames = [...]string{"ordered", "smart"}
+
+func (r Routing) String() string { return name(routingNames[:], r) }
+
+// ParseRouting reads a routing's name.
+func ParseRouting(s string) (Routing, error) { return parse[Routing]("routing", routingNames[:], s) }
+
+// CallerBudget tightens the budget of a caller's requests. Zeros leave it as the group
+// has it; nothing makes it wider.
+type CallerBudget struct {
+	Attempts int
+	Deadline time.Duration
 }
 
 // CallerSpec is one application that may call.
@@ -179,7 +213,9 @@ type CallerSpec struct {
 	Name      string
 	KeySHA256 string   // hex
 	Groups    []string // primary first
+	Routing   Routing
 	RPM       int
+	Budget    CallerBudget
 }
 
 // RetryBudgetSpec bounds extra attempts of a group, so that an outage isn't amplified

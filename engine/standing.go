@@ -9,50 +9,39 @@ import (
 // calls run on many.
 type Rand interface{ Float64() float64 }
 
-type channelID struct{ group, channel string }
-
-type keyID struct{ provider, key string }
-
-type evictionID struct {
-	channelID
-	model string
-}
-
 // Standing is what is known of keys and channels at a time: which keys cool, which
-// breakers are open, which channels are quarantined, which models are evicted, how
-// much of the retry budgets and rates is left. All calls of a process share one. It
-// keeps names, not configuration, so it outlives a reload. It is safe for many
+// breakers are open, which channels are quarantined or disabled, which models are
+// evicted, how much of the retry budgets and rates is left. All calls of a process share
+// one. It keeps names, not configuration, so it outlives a reload. It is safe for many
 // goroutines; the zero value is not usable, see [NewStanding].
 type Standing struct {
 	mu        sync.Mutex
-	breakers  map[channelID]*breaker
-	cooling   map[keyID]time.Time
-	suspects  map[channelID][]time.Time
-	confined  map[channelID]time.Time
-	evictions map[evictionID]time.Time
+	channels  map[channelID]*channelState
+	keys      map[keyID]*keyState
+	providers map[string]*providerState
+	rates     map[string]*rateState // "group NAME", "caller NAME"
 	budgets   map[string]*retryBudget
-	rates     map[string]time.Time
-	turns     map[string]int
+	scratch   []ranked // of the walk under way
+	sharer    Sharer   // nil if nobody else is told
+
+	replays replays // has its own lock
 }
 
 // NewStanding returns a standing in which everything is well.
 func NewStanding() *Standing {
 	return &Standing{
-		breakers:  map[channelID]*breaker{},
-		cooling:   map[keyID]time.Time{},
-		suspects:  map[channelID][]time.Time{},
-		confined:  map[channelID]time.Time{},
-		evictions: map[evictionID]time.Time{},
+		channels:  map[channelID]*channelState{},
+		keys:      map[keyID]*keyState{},
+		providers: map[string]*providerState{},
+		rates:     map[string]*rateState{},
 		budgets:   map[string]*retryBudget{},
-		rates:     map[string]time.Time{},
-		turns:     map[string]int{},
 	}
 }
 
 // Bar is why a channel can't be used now. The zero value is that it can.
 type Bar uint8
 
-// The bars, in the order in which they are looked for.
+// The bars. All but BarHops and BarRate stay for a while.
 const (
 	BarNone Bar = iota
 	BarQuarantined
@@ -61,57 +50,82 @@ const (
 	BarKeys
 	BarHops
 	BarRate
+	BarDisabled
 )
 
 var barTexts = [...]string{
-	"", "quarantined", "model evicted", "breaker open", "no usable key", "beyond max_hops", "group rate is spent",
+	"", "quarantined", "model evicted", "breaker open", "no usable key", "beyond max_hops", "group rate is spent", "disabled by hand",
 }
 
 func (b Bar) String() string { return name(barTexts[:], b) }
 
 func (c *Channel) id() channelID { return channelID{c.group.spec.Name, c.spec.Name} }
 
-// bar says why ch can't take model at the time now, and until when as far as known. A
-// channel of another group than the primary one, which has admitted the request, needs
-// its own group's rate, too.
-func (s *Standing) bar(now time.Time, ch *Channel, model string, primary *Group) (Bar, time.Time) {
-	id := ch.id()
-	if ch.group != primary {
-		if wait, ok := s.rate(now, ch.group.rateName(), ch.group.spec.RPM, false); !ok {
+// view is who looks at a channel and for what.
+type view struct {
+	model    string
+	caller   *Caller // nil: nobody in particular
+	admitted *Group  // its rate has admitted the request; another group's must, too
+	abroad   bool    // what other instances told counts, too
+}
+
+// bar says why ch can't be used now, and until when as far as known. s.mu is held.
+func (s *Standing) bar(now time.Time, ch *Channel, v view) (Bar, time.Time) {
+	st := s.channel(ch)
+	if now.Before(st.disabled) {
+		return BarDisabled, endOf(st.disabled)
+	}
+	if ch.group != v.admitted && ch.group.spec.RPM > 0 {
+		if wait, ok := s.groupRate(ch.group).admits(now, ch.group.spec.RPM); !ok {
 			return BarRate, now.Add(wait)
 		}
 	}
-	if until, in := s.confined[id]; in && now.Before(until) {
+	if until := st.confined.until(v.abroad); now.Before(until) {
 		return BarQuarantined, until
 	}
-	if len(s.evictions) > 0 {
-		if until, in := s.evictions[evictionID{id, model}]; in && now.Before(until) {
+	if len(st.evictions) > 0 {
+		if until := st.evictions[v.model].until(v.abroad); now.Before(until) {
 			return BarEvicted, until
 		}
 	}
-	if b := s.breakers[id]; b != nil {
-		if admits, until := b.admits(now, ch.group.spec.Breaker); !admits {
-			return BarOpen, until
+	if admits, until := st.breaker.admits(now, ch.group.spec.Breaker); !admits {
+		return BarOpen, until
+	}
+	if v.abroad && now.Before(st.abroad) {
+		return BarOpen, st.abroad
+	}
+	if len(st.own) > 0 && v.caller != nil {
+		if b := st.own[v.caller.spec.Name]; b != nil {
+			if admits, until := b.admits(now, ch.group.spec.Breaker); !admits {
+				return BarOpen, until
+			}
 		}
 	}
-	if _, until, ok := s.usableKey(now, ch.provider, nil); !ok {
+	if _, until, ok := s.usableKey(now, ch.provider, nil, v.abroad); !ok {
 		return BarKeys, until
 	}
 	return BarNone, time.Time{}
 }
 
-// usableKey returns the first key that doesn't cool and isn't except. A provider
-// without keys has always the key nil. If none is usable it returns when one will be.
-func (s *Standing) usableKey(now time.Time, p *Provider, except *Key) (*Key, time.Time, bool) {
-	if len(p.keys) == 0 {
+// usableKey returns the key whose turn it is among those that don't cool and aren't
+// except. A provider without keys has always the key nil. If none is usable it returns
+// when one will be. s.mu is held.
+func (s *Standing) usableKey(now time.Time, p *Provider, except *Key, abroad bool) (*Key, time.Time, bool) {
+	n := len(p.keys)
+	if n == 0 {
 		return nil, time.Time{}, except == nil
 	}
+	at := 0
+	if n > 1 {
+		at = s.provider(p).next
+	}
 	var soonest time.Time
-	for _, k := range p.keys {
+	for i := range n {
+		k := p.keys[(at+i)%n]
 		if k == except {
 			continue
 		}
-		until := s.cooling[keyID{p.spec.Name, k.name}]
+		until := s.key(p, k).cooling.until(abroad)
 		if !now.Before(until) {
 			return k, time.Time{}, true
 		}
@@ -122,43 +136,67 @@ func (s *Standing) usableKey(now time.Time, p *Provider, except *Key) (*Key, tim
 	return nil, soonest, false
 }
 
-// hire takes a channel's permit and key for an attempt that starts now.
-func (s *Standing) hire(now time.Time, ch *Channel, model string, primary *Group) (permit, *Key, bool) {
+// hire takes a channel's permits and key for an attempt that starts now. What other
+// instances told shapes a chain and bars no attempt of it; but a key that they don't
+// know to cool comes first, and the key in avoid, which has just failed, last. The keys
+// of a provider take turns.
+func (s *Standing) hire(now time.Time, ch *Channel, v view, avoid *Key) (permits, *Key, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if why, _ := s.bar(now, ch, model, primary); why != BarNone {
-		return permit{}, nil, false
+	v.abroad = false
+	if why, _ := s.bar(now, ch, v); why != BarNone {
+		return permits{}, nil, false
 	}
-	if ch.group != primary {
-		s.rate(now, ch.group.rateName(), ch.group.spec.RPM, true)
+	if ch.group != v.admitted && ch.group.spec.RPM > 0 {
+		s.groupRate(ch.group).count(now)
 	}
-	key, _, _ := s.usableKey(now, ch.provider, nil)
-	id := ch.id()
-	b := s.breakers[id]
-	if b == nil && ch.group.spec.Breaker.Mode != BreakerOff {
-		b = &breaker{}
-		s.breakers[id] = b
+	key := s.nextKey(now, ch.provider, avoid)
+	st, c := s.channel(ch), ch.group.spec.Breaker
+	p := permits{channel: st, caller: v.caller, shared: st.breaker.permit(now, c)}
+	if len(st.own) > 0 && v.caller != nil {
+		p.own = st.own[v.caller.spec.Name].permit(now, c)
 	}
-	return b.permit(now, ch.group.spec.Breaker), key, true
+	return p, key, true
 }
 
-// extend moves a time in m to until if that is later.
-func extend[K comparable](m map[K]time.Time, k K, until time.Time) {
-	if until.After(m[k]) {
-		m[k] = until
+// nextKey chooses a key of a provider that has a usable one. s.mu is held.
+func (s *Standing) nextKey(now time.Time, p *Provider, avoid *Key) *Key {
+	if len(p.keys) == 0 {
+		return nil
 	}
+	key, _, ok := s.usableKey(now, p, avoid, true)
+	if !ok {
+		key, _, ok = s.usableKey(now, p, avoid, false)
+	}
+	if !ok {
+		key = avoid
+	}
+	if len(p.keys) > 1 {
+		for i, k := range p.keys {
+			if k == key {
+				s.provider(p).next = i + 1
+			}
+		}
+	}
+	return key
 }
 
-// maxSetAside bounds how long a policy can set anything aside: a mistyped unit must
-// not take a channel away for years.
+// maxSetAside bounds how long a policy or another instance can set anything aside: a
+// mistyped unit must not take a channel away for years.
 const maxSetAside = 30 * 24 * time.Hour
 
 // apply makes the changes that a decision asks for on the attempt's channel and key.
-// What the permit has to report is reported here, also if it is nothing.
-func (s *Standing) apply(now time.Time, effects []Effect, ch *Channel, key *Key, model string, p permit) {
+// What the permits have to report is reported here, also if it is nothing.
+func (s *Standing) apply(now time.Time, effects []Effect, ch *Channel, key *Key, model string, p permits) {
+	s.tell(s.changed(now, effects, ch, key, model, p))
+}
+
+// changed makes the changes of apply and returns what is worth telling others.
+func (s *Standing) changed(now time.Time, effects []Effect, ch *Channel, key *Key, model string, p permits) []Fact {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	id := ch.id()
+	st := s.channel(ch)
+	var facts []Fact
 	counted := false
 	for _, e := range effects {
 		until := now.Add(min(e.For, maxSetAside))
@@ -167,25 +205,43 @@ func (s *Standing) apply(now time.Time, effects []Effect, ch *Channel, key *Key,
 			counted = true
 		case EffectCoolKey:
 			if key != nil {
-				extend(s.cooling, keyID{ch.provider.spec.Name, key.name}, until)
+				if k := s.key(ch.provider, key); until.After(k.cooling.here) {
+					k.cooling.here = until
+					facts = append(facts, k.fact(until))
+				}
 			}
 		case EffectQuarantineChannel:
-			recent := append(after(s.suspects[id], now.Add(-e.For)), now)
+			recent := append(after(st.suspects, now.Add(-e.For)), now)
 			if len(recent) < e.After {
-				s.suspects[id] = recent
+				st.suspects = recent
 				continue
 			}
-			delete(s.suspects, id)
-			extend(s.confined, id, until)
+			st.suspects = nil
+			if until.After(st.confined.here) {
+				st.confined.here = until
+				facts = append(facts, st.fact(FactChannelQuarantined, "", until))
+			}
 		case EffectEvictModel:
-			extend(s.evictions, evictionID{id, model}, until)
+			if gone := st.evictions[model]; until.After(gone.here) {
+				gone.here = until
+				st.evict(model, gone)
+				facts = append(facts, st.fact(FactModelEvicted, model, until))
+			}
 		}
 	}
-	if counted {
-		p.failure(now, ch.group.spec.Breaker)
-	} else {
+	if !counted {
 		p.neutral()
+	} else if p.failure(now, ch.group.spec.Breaker) {
+		facts = append(facts, st.fact(FactBreakerOpen, "", st.breaker.openUntil))
 	}
+	return facts
+}
+
+func (st *channelState) evict(model string, a aside) {
+	if st.evictions == nil {
+		st.evictions = map[string]aside{}
+	}
+	st.evictions[model] = a
 }
 
 // after drops the times that are not after limit, in place.
@@ -200,90 +256,37 @@ func after(times []time.Time, limit time.Time) []time.Time {
 }
 
 // succeeded reports an attempt that ended well, and earns retry budget for a first one.
-func (s *Standing) succeeded(now time.Time, ch *Channel, p permit, first bool, c RetryBudgetSpec) {
+func (s *Standing) succeeded(now time.Time, ch *Channel, p permits, first bool, c RetryBudgetSpec) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	p.success(ch.group.spec.Breaker)
+	closed := p.success(ch.group.spec.Breaker)
 	if first {
 		s.budget(now, ch.group.spec.Name, c).earn(c)
 	}
+	s.mu.Unlock()
+	s.tellClosed(p, closed)
 }
 
 // committed reports that an attempt has a decisive answer.
-func (s *Standing) committed(ch *Channel, p permit) permit {
+func (s *Standing) committed(ch *Channel, p permits) permits {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return p.commit(ch.group.spec.Breaker)
+	p, closed := p.commit(ch.group.spec.Breaker)
+	s.mu.Unlock()
+	s.tellClosed(p, closed)
+	return p
+}
+
+// tellClosed tells others that a breaker has closed.
+func (s *Standing) tellClosed(p permits, closed bool) {
+	if closed {
+		f := p.channel.fact(FactBreakerOpen, "", time.Time{})
+		f.Lifted = true
+		s.tell([]Fact{f})
+	}
 }
 
 // released reports an attempt of which nothing follows for the channel.
-func (s *Standing) released(p permit) {
+func (s *Standing) released(p permits) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p.neutral()
-}
-
-func (s *Standing) budget(now time.Time, group string, c RetryBudgetSpec) *retryBudget {
-	b := s.budgets[group]
-	if b == nil {
-		b = &retryBudget{tokens: c.Cap, at: now}
-		s.budgets[group] = b
-	}
-	b.refill(now, c)
-	return b
-}
-
-// affords says whether an extra attempt of the price will be within the group's budget
-// at a time that may lie ahead. It changes nothing.
-func (s *Standing) affords(at time.Time, group string, c RetryBudgetSpec, price float64) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if b := s.budgets[group]; b != nil {
-		return b.holds(at, c) >= price
-	}
-	return c.Cap >= price
-}
-
-// pay takes the price of an extra attempt, before it goes out.
-func (s *Standing) pay(now time.Time, group string, c RetryBudgetSpec, price float64) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b := s.budget(now, group, c)
-	if b.tokens < price {
-		return false
-	}
-	b.tokens -= price
-	return true
-}
-
-// admit counts a request against a rate of rpm a minute with a burst of a second's
-// worth, at least one: the generic cell rate algorithm (ITU-T I.371). If it refuses,
-// it returns the wait until it wouldn't.
-func (s *Standing) admit(now time.Time, what string, rpm int) (time.Duration, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.rate(now, what, rpm, true)
-}
-
-// rateName is the name under which a group's rate is counted.
-func (g *Group) rateName() string { return "group " + g.spec.Name }
-
-// rate asks a rate, and counts against it with count set. s.mu is held.
-func (s *Standing) rate(now time.Time, what string, rpm int, count bool) (time.Duration, bool) {
-	if rpm <= 0 {
-		return 0, true
-	}
-	every := time.Minute / time.Duration(rpm)
-	burst := max(every, time.Second)
-	tat := s.rates[what]
-	if tat.Before(now) {
-		tat = now
-	}
-	if early := tat.Add(every).Sub(now) - burst; early > 0 {
-		return early, false
-	}
-	if count {
-		s.rates[what] = tat.Add(every)
-	}
-	return 0, true
 }

@@ -145,6 +145,9 @@ func (p *plan) ask(t *trace, now time.Time, e engagement, ev *Evidence, v Verdic
 		f.scope = ScopeRequest
 	}
 	t.fail(f)
+	if f.scope == ScopeKey {
+		p.spoiled = e.key
+	}
 	if f.class == ClassUnknown {
 		t.attempt().shape = ShapeOf(ev)
 	}
@@ -245,7 +248,7 @@ func (s *waiting) forbidden(t *trace, start time.Time) Interlock {
 		return InterlockBudget
 	}
 	t.standing.mu.Lock()
-	why, _ := t.standing.bar(start, s.plan.chain.channels[link], t.want.Model, s.plan.chain.group)
+	why, _ := t.standing.bar(start, s.plan.chain.channels[link], s.plan.chain.view())
 	t.standing.mu.Unlock()
 	if why != BarNone {
 		return InterlockEligible

@@ -145,6 +145,7 @@ func (t *trace) finish(now time.Time, why Terminal, reply Reply) (state, Instruc
 	case reply.Kind == ReplyUpstream:
 		r.status = t.attempt().status
 	}
+	t.standing.conclude(now, t.req, t.group.spec.Budget.Deadline, r)
 	t.end = Finish{why, reply}
 	return ended{}, &t.end
 }

@@ -18,15 +18,19 @@ type twinEvent struct {
 	at      time.Time
 	what    string // "permit", "success", "failure", "neutral"
 	permit  int
-	epoch   int // filled by replay
+	caller  string // of a failure
+	epoch   int    // filled by replay
 	isProbe bool
 }
 
 // replay runs all events and returns whether a permit would be given now.
 func (t *twinBreaker) replay(now time.Time) (open bool) {
-	epoch, failures, halfOpen, probing, probed := 0, []time.Time{}, false, 0, 0
+	epoch, failures, halfOpen, probing, probed, prober := 0, []*twinEvent{}, false, 0, 0, ""
 	var openUntil time.Time
-	reset := func() { epoch++; failures, halfOpen, probing, probed, openUntil = nil, false, 0, 0, time.Time{} }
+	reset := func() {
+		epoch++
+		failures, halfOpen, probing, probed, openUntil, prober = nil, false, 0, 0, time.Time{}, ""
+	}
 	given := map[int]*twinEvent{}
 	for i := range t.events {
 		e := &t.events[i]
@@ -35,8 +39,11 @@ func (t *twinBreaker) replay(now time.Time) (open bool) {
 		switch e.what {
 		case "permit":
 			if !openUntil.IsZero() && !e.at.Before(openUntil) {
+				last := prober
 				reset()
-				halfOpen = t.spec.HalfOpenProbes > 0
+				if halfOpen = t.spec.HalfOpenProbes > 0; halfOpen {
+					prober = last
+				}
 			}
 			e.epoch, e.isProbe = epoch, halfOpen
 			if halfOpen {
@@ -47,6 +54,15 @@ func (t *twinBreaker) replay(now time.Time) (open bool) {
 			if live && p.isProbe {
 				probing--
 			}
+		case "commit":
+			if !live || !p.isProbe {
+				break
+			}
+			probing--
+			if probed++; probed >= t.spec.HalfOpenProbes {
+				reset()
+			}
+			p.epoch, p.isProbe = epoch, false
 		case "success":
 			if !live {
 				break
@@ -63,14 +79,17 @@ func (t *twinBreaker) replay(now time.Time) (open bool) {
 			if !live {
 				break
 			}
-			failures = append(failures, e.at)
-			n := 0
-			for _, f := range failures {
-				if t.spec.Mode == BreakerConsecutive || f.After(e.at.Add(-t.spec.Window)) {
-					n++
+			if p.isProbe {
+				if e.caller != "" && e.caller == prober {
+					probing--
+					break
 				}
+				reset()
+				openUntil, prober = e.at.Add(t.spec.OpenFor), e.caller
+				break
 			}
-			if p.isProbe || n >= t.spec.Failures {
+			failures = append(failures, e)
+			if t.opens(e.at, failures) {
 				reset()
 				openUntil = e.at.Add(t.spec.OpenFor)
 			}
@@ -82,25 +101,48 @@ func (t *twinBreaker) replay(now time.Time) (open bool) {
 	return !openUntil.IsZero() && now.Before(openUntil)
 }
 
+// opens says whether these failures are enough: as many as the breaker wants, where one of
+// several callers gives no more than half, and more than one has seen some.
+func (t *twinBreaker) opens(now time.Time, failures []*twinEvent) bool {
+	of := map[string]int{}
+	for _, f := range failures {
+		if t.spec.Mode == BreakerConsecutive || f.at.After(now.Add(-t.spec.Window)) {
+			of[f.caller]++
+		}
+	}
+	if n, only := of[""]; only {
+		return n >= t.spec.Failures
+	}
+	sum := 0
+	for _, n := range of {
+		sum += min(n, (t.spec.Failures+1)/2)
+	}
+	return sum >= t.spec.Failures && len(of) > 1
+}
+
 func TestBreakerAgreesWithItsTwin(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(3000) {
 		r := rand.New(rand.NewPCG(seed, 9))
 		spec := BreakerSpec{
-			Mode: BreakerWindow, Failures: 1 + r.IntN(3), Window: time.Duration(1+r.IntN(20)) * time.Second,
+			Mode: BreakerWindow, Failures: 1 + r.IntN(5), Window: time.Duration(1+r.IntN(20)) * time.Second,
 			OpenFor: time.Duration(1+r.IntN(10)) * time.Second, HalfOpenProbes: r.IntN(3),
 		}
 		if r.IntN(2) == 0 {
 			spec.Mode = BreakerConsecutive
 		}
 		b, twin := &breaker{}, &twinBreaker{spec: spec}
+		callers := []string{"x", "y", "z"}[:1+r.IntN(3)]
+		if len(callers) == 1 {
+			callers[0] = "" // the only one
+		}
 		now := time.Unix(1_800_000_000, 0)
 		type outstanding struct {
 			permit
 			id int
 		}
 		var out []outstanding
-		for step := range 40 {
+		for step := range 60 {
 			now = now.Add(time.Duration(r.IntN(3000)) * time.Millisecond)
 			admits, _ := b.admits(now, spec)
 			if open := twin.replay(now); admits == open {
@@ -117,13 +159,20 @@ func TestBreakerAgreesWithItsTwin(t *testing.T) {
 			i := r.IntN(len(out))
 			p := out[i]
 			out = append(out[:i], out[i+1:]...) // a permit reports once
-			what := []string{"success", "failure", "neutral"}[r.IntN(3)]
-			twin.events = append(twin.events, twinEvent{at: now, what: what, permit: p.id})
+			what := []string{"success", "failure", "failure", "neutral", "commit"}[r.IntN(5)]
+			caller := callers[r.IntN(len(callers))]
+			if what == "commit" { // a probe is good once its answer is committed, and goes on as any attempt
+				left, _ := p.commit(spec)
+				twin.events = append(twin.events, twinEvent{at: now, what: what, permit: p.id})
+				out = append(out, outstanding{left, p.id})
+				continue
+			}
+			twin.events = append(twin.events, twinEvent{at: now, what: what, permit: p.id, caller: caller})
 			switch what {
 			case "success":
 				p.success(spec)
 			case "failure":
-				p.failure(now, spec)
+				p.failure(now, spec, caller)
 			default:
 				p.neutral()
 			}
@@ -201,7 +250,7 @@ func TestHalfOpenSurvivesAReload(t *testing.T) {
 			t.Parallel()
 			spec := BreakerSpec{Mode: BreakerConsecutive, Failures: 1, OpenFor: time.Second, HalfOpenProbes: 3}
 			b := &breaker{}
-			b.permit(now, spec).failure(now, spec)
+			b.permit(now, spec).failure(now, spec, "")
 			later := now.Add(2 * time.Second)
 			b.permit(later, spec).success(spec)
 			b.permit(later, spec).success(spec)

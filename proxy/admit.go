@@ -197,7 +197,7 @@ func (x *exchange) findChain() *problem {
 		Arrived:   x.arrived,
 		TimeLimit: timeLimit(x.head.serverTimeout, x.head.sdkTimeout),
 	}
-	chain, refusal := x.snapshot.Catalog.Route(x.now(), x.server.around.Standing, x.caller, x.request.Contract, x.server.around.Rand)
+	chain, refusal := x.snapshot.Catalog.Route(x.now(), x.server.around.Standing, &x.request, x.server.around.Rand)
 	if refusal != nil {
 		p := refused(refusal)
 		if refusal.Kind == engine.RefusalNoChannel || refusal.Kind == engine.RefusalRate {

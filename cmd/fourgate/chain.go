@@ -89,7 +89,7 @@ func explainChain(catalog *engine.Catalog, callerName, endpointName, model strin
 	}
 	want := engine.Contract{Model: model, Endpoint: endpoint}
 	rnd := rand.New(rand.NewPCG(1, 1))
-	chain, outs, refusal := catalog.Explain(time.Now(), engine.NewStanding(), caller, want, rnd)
+	chain, outs, refusal := catalog.Explain(time.Now(), engine.NewStanding(), &engine.Request{Caller: caller, Contract: want}, rnd)
 	if refusal != nil {
 		return chainAnswer{}, fmt.Errorf("%s", refusal.Message)
 	}

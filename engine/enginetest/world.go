@@ -92,7 +92,7 @@ const maxSteps = 10_000
 func (w *World) Run(req *engine.Request) (Trace, error) {
 	req.Arrived = w.Now
 	tr := Trace{Request: req}
-	chain, refusal := w.Catalog.Route(w.Now, w.Standing, req.Caller, req.Contract, w.Rand)
+	chain, refusal := w.Catalog.Route(w.Now, w.Standing, req, w.Rand)
 	if refusal != nil {
 		tr.Refusal = refusal
 		return tr, nil

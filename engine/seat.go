@@ -1,0 +1,176 @@
+package engine
+
+import (
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// A standing keeps names, and a request walks channels, keys, groups and callers. So
+// that no name is looked up on the way, each of these has a seat: the state that the
+// standing which asked last keeps under its name. A seat is a memory of a lookup and
+// nothing else. It may be missed, as when two standings share a catalog in a test, and
+// the states of one name are the same ones before and after a reload.
+
+type channelID struct{ group, channel string }
+
+// keyID names a credential. The print is of its secret, so that a secret that was
+// replaced under its old name begins anew, and the calls that still use the old one
+// can't blame it.
+type keyID struct {
+	provider, key string
+	print         keyPrint
+}
+
+// channelState is what a standing knows of one channel. Its standing's mutex guards it.
+type channelState struct {
+	owner     *Standing
+	id        channelID
+	breaker   breaker
+	own       map[string]*breaker // by caller: open for this caller alone
+	suspects  []time.Time         // what may make a quarantine
+	confined  aside
+	abroad    time.Time        // another instance's breaker is open until then
+	disabled  time.Time        // by hand
+	evictions map[string]aside // by model
+	turns     [2]float64       // the strategy's saved turns: in its own group, in smart routing
+
+	// As the latest catalog has them.
+	spec   BreakerSpec
+	models []string
+}
+
+// keyState is what a standing knows of one key.
+type keyState struct {
+	owner   *Standing
+	id      keyID
+	cooling aside
+}
+
+// providerState is whose turn it is among a provider's keys.
+type providerState struct {
+	owner *Standing
+	next  int
+}
+
+// rateState is how much of a caller's or a group's rate is used.
+type rateState struct {
+	owner *Standing
+	rate
+}
+
+// aside is until when something is set aside: for what was seen here, and for what
+// other instances have told. They are kept apart, because what others say may shape a
+// chain and never empties one.
+type aside struct{ here, abroad time.Time }
+
+// until returns when both are over, or only what was seen here.
+func (a aside) until(abroad bool) time.Time {
+	if abroad && a.abroad.After(a.here) {
+		return a.abroad
+	}
+	return a.here
+}
+
+type (
+	channelSeat  struct{ at atomic.Pointer[channelState] }
+	keySeat      struct{ at atomic.Pointer[keyState] }
+	providerSeat struct{ at atomic.Pointer[providerState] }
+	rateSeat     struct{ at atomic.Pointer[rateState] }
+)
+
+// channel returns the state of ch. s.mu is held here and below.
+func (s *Standing) channel(ch *Channel) *channelState {
+	if st := ch.seat.at.Load(); st != nil && st.owner == s {
+		return st
+	}
+	st := s.channels[ch.id()]
+	if st == nil {
+		st = &channelState{owner: s, id: ch.id(), spec: ch.group.spec.Breaker, models: ch.group.spec.Models}
+		s.channels[st.id] = st
+	}
+	ch.seat.at.Store(st)
+	return st
+}
+
+func (st *channelState) serves(model string) bool { return slices.Contains(st.models, model) }
+
+func (s *Standing) key(p *Provider, k *Key) *keyState {
+	if st := k.seat.at.Load(); st != nil && st.owner == s {
+		return st
+	}
+	id := keyID{p.spec.Name, k.name, k.print}
+	st := s.keys[id]
+	if st == nil {
+		st = &keyState{owner: s, id: id}
+		s.keys[id] = st
+	}
+	k.seat.at.Store(st)
+	return st
+}
+
+func (s *Standing) provider(p *Provider) *providerState {
+	if st := p.seat.at.Load(); st != nil && st.owner == s {
+		return st
+	}
+	st := s.providers[p.spec.Name]
+	if st == nil {
+		st = &providerState{owner: s}
+		s.providers[p.spec.Name] = st
+	}
+	p.seat.at.Store(st)
+	return st
+}
+
+func (s *Standing) groupRate(g *Group) *rate { return s.rate(&g.seat, groupRatePrefix, g.spec.Name) }
+
+func (s *Standing) callerRate(c *Caller) *rate {
+	return s.rate(&c.seat, callerRatePrefix, c.spec.Name)
+}
+
+func (s *Standing) rate(seat *rateSeat, prefix, name string) *rate {
+	if st := seat.at.Load(); st != nil && st.owner == s {
+		return &st.rate
+	}
+	st := s.rates[prefix+name]
+	if st == nil {
+		st = &rateState{owner: s}
+		s.rates[prefix+name] = st
+	}
+	seat.at.Store(st)
+	return &st.rate
+}
+
+// Adopt makes the names of a catalog known, so that what other instances say of them
+// can be kept from the start, and forgets keys whose names or secrets the catalog
+// doesn't have any more. [Catalog.Route] does it for a catalog that it sees first; a
+// process that shares its standing calls it when it loads one.
+func (s *Standing) Adopt(c *Catalog) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.adopt(c)
+}
+
+func (s *Standing) adopt(c *Catalog) {
+	if c.adopted.Load() == s {
+		return
+	}
+	for _, g := range c.groups {
+		for _, ch := range g.channels {
+			st := s.channel(ch)
+			st.spec, st.models = g.spec.Breaker, g.spec.Models
+		}
+	}
+	known := make(map[keyID]bool, len(s.keys))
+	for _, p := range c.providers {
+		for _, k := range p.keys {
+			known[s.key(p, k).id] = true
+		}
+	}
+	for id := range s.keys {
+		if !known[id] {
+			delete(s.keys, id)
+		}
+	}
+	c.adopted.Store(s)
+}
