@@ -33,7 +33,7 @@ func tighter[N int | time.Duration](limit, tightened N) N {
 // attempts is how many attempts a request may make over the chain.
 func (c Chain) attempts(req *Request) int {
 	// What the caller's SDK has replayed already was paid by the upstreams, too.
-	n := max(1, c.group.spec.Budget.Attempts-max(req.SDKRetry, 0))
+	n := max(1, c.granted().Attempts-max(req.SDKRetry, 0))
 	return min(tighter(n, req.MaxAttempts), c.Budget().Attempts)
 }
 
@@ -95,18 +95,9 @@ func (c Chain) RouteQuestion(req *Request, now time.Time) RouteQuestion {
 // The narrowing is nil if no rule had a say. Its record is written by [Begin], or by
 // [RecordRefusal].
 func (c Chain) Narrow(a RouteAnswer) (Chain, *Narrowing, *Refusal) {
-	if a.says() {
-		return c.narrow(a)
+	if a.silent() {
+		return c, nil, nil
 	}
-	return c, nil, nil
-}
-
-// says is false for the answer of a policy of which no rule held.
-func (a *RouteAnswer) says() bool {
-	return a.Picked || a.Attempts != 0 || a.PerRoute != 0 || a.Deadline != 0 || a.Rule != "" || a.Reason != Reason{} || a.Fault != ""
-}
-
-func (c Chain) narrow(a RouteAnswer) (Chain, *Narrowing, *Refusal) {
 	n := &Narrowing{}
 	if c.narrowed != nil { // what was tightened before stays
 		*n = *c.narrowed
@@ -115,7 +106,7 @@ func (c Chain) narrow(a RouteAnswer) (Chain, *Narrowing, *Refusal) {
 	n.rule, n.reason, n.fault = a.Rule, a.Reason, a.Fault
 	if a.Fault != "" {
 		n.reason = reasonPolicyError
-		return Chain{}, n, &Refusal{Kind: RefusalPolicy, Narrowing: n, Message: "the route policy gave no usable answer, so the request goes nowhere"}
+		return Chain{}, n, &Refusal{Kind: RefusalPolicy, Narrowing: n, Message: "the route policy gave no usable answer, so no channel may serve the request; the gateway's log says what is wrong"}
 	}
 	b := c.Budget()
 	tighten(n, WideningAttempts, &n.attempts, b.Attempts, a.Attempts)
@@ -133,6 +124,11 @@ func (c Chain) narrow(a RouteAnswer) (Chain, *Narrowing, *Refusal) {
 	}
 	c.narrowed = n
 	return c, n, nil
+}
+
+// silent says that no rule of the policy held.
+func (a *RouteAnswer) silent() bool {
+	return !a.Picked && a.Attempts == 0 && a.PerRoute == 0 && a.Deadline == 0 && a.Rule == "" && a.Reason == Reason{} && a.Fault == ""
 }
 
 // tighten takes a part of the budget over unless it is no tighter than the limit. What

@@ -329,3 +329,19 @@ func TestNarrowingNeverWidens(t *testing.T) {
 		}
 	}
 }
+
+// TestCeilingsAndRetriesAreNotAddedUp counts an SDK's retries from the caller's ceiling.
+func TestCeilingsAndRetriesAreNotAddedUp(t *testing.T) {
+	t.Parallel()
+	s := spec(1)
+	s.Callers = []engine.CallerSpec{{Name: "team", KeySHA256: strings.Repeat("0a", 32), Groups: []string{"g"}, Budget: engine.CallerBudget{Attempts: 2}}}
+	c := catalog(t, s)
+	req := &engine.Request{ID: "r", Caller: c.Callers()[0], Contract: engine.Contract{Model: "m", Endpoint: engine.OpenAIChat}, Arrived: start, SDKRetry: 1}
+	chain, refusal := c.Route(start, engine.NewStanding(), req, half{})
+	if refusal != nil {
+		t.Fatal(refusal.Message)
+	}
+	if q := chain.RouteQuestion(req, start); q.Attempts != 1 {
+		t.Errorf("a caller with two attempts who has made one is left %d", q.Attempts)
+	}
+}
