@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 
 	"github.com/open-policy-agent/opa/v1/plugins/rest"
 )
@@ -23,8 +24,11 @@ type carrier struct {
 	// the requests, and this value lives no longer than the call that has the context.
 	ctx context.Context
 
+	mu       sync.Mutex // guards the rest during the call
+	received int64      // bytes of all answers
+
 	raw     []byte // the last answer with the status 200
-	status  int    // of the last answer, 0 without one
+	status  int    // of the last answer, 0 without one; an error's stays, but for a missing token
 	etag    string // of the last answer
 	patient bool   // the last answer said that the server can hold answers back
 	trouble error  // no answer came, or not all of it
@@ -62,7 +66,6 @@ func (c *carrier) RoundTrip(original *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, c.lost(err)
 	}
-	c.status, c.etag = response.StatusCode, response.Header.Get("ETag")
 	if err := c.checkPinned(response); err != nil {
 		_ = response.Body.Close()
 		return nil, c.refuse(err)
@@ -71,25 +74,42 @@ func (c *carrier) RoundTrip(original *http.Request) (*http.Response, error) {
 		// What an error says is nobody's business, and may never end.
 		_ = response.Body.Close()
 		response.Body = http.NoBody
+		c.note(response, nil)
 		return response, nil
 	}
-	c.patient = response.Header.Get("Content-Type") == "application/vnd.openpolicyagent.bundles"
 	raw, err := io.ReadAll(io.LimitReader(response.Body, c.MaxBytes+1))
 	_ = response.Body.Close()
-	switch {
+	switch total := c.note(response, raw); {
 	case err != nil:
 		return nil, c.lost(fmt.Errorf("its answer was cut off: %w", err))
-	case int64(len(raw)) > c.MaxBytes:
+	case total > c.MaxBytes:
 		return nil, c.refuse(tooLarge(c.MaxBytes))
 	case !c.place.isOCI() || bytes.HasPrefix(raw, gzipMagic):
 		if err := measure(raw, c.MaxBytes*unpackFactor); err != nil {
 			return nil, c.refuse(err)
 		}
 	}
-	c.raw = raw
 	response.Body = io.NopCloser(bytes.NewReader(raw))
 	return response, nil
 }
+
+// note keeps what an answer says, and returns how many bytes have come in all.
+func (c *carrier) note(response *http.Response, raw []byte) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.status < http.StatusBadRequest || c.status == http.StatusUnauthorized {
+		c.status = response.StatusCode
+	}
+	c.etag = response.Header.Get("ETag")
+	if response.StatusCode == http.StatusOK {
+		c.raw, c.patient = raw, response.Header.Get("Content-Type") == bundleType
+	}
+	c.received += int64(len(raw))
+	return c.received
+}
+
+// bundleType is what a server calls a bundle if it can hold its answer back.
+const bundleType = "application/vnd.openpolicyagent.bundles"
 
 // gzipMagic tells a layer from the manifest and the configuration of an OCI artifact.
 var gzipMagic = []byte{0x1f, 0x8b}
@@ -99,12 +119,16 @@ func (c *carrier) lost(err error) error {
 	if cause := context.Cause(c.ctx); cause != nil {
 		err = cause
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.trouble = err
 	return err
 }
 
 // refuse notes that an answer can't be a bundle.
 func (c *carrier) refuse(err error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.refusal = err
 	return err
 }
@@ -150,28 +174,22 @@ func (c *carrier) checkPinned(response *http.Response) error {
 // failure says in one line why a download failed, and whether that is the bundle's fault
 // (or else that of the way to it).
 func (c *carrier) failure(err error) (reason error, refused bool) {
+	var request *url.Error
 	switch {
 	case c.refusal != nil:
 		return explain(c.refusal), true
 	case c.trouble != nil:
-		return withoutURL(c.trouble), false
+		return c.trouble, false
+	case errors.As(err, &request):
+		return request.Err, false // the URL's query may be a credential
 	case c.status == http.StatusUnauthorized || c.status == http.StatusForbidden:
 		return fmt.Errorf("its server replied with %d %s; check token", c.status, http.StatusText(c.status)), false
 	case c.status == http.StatusNotFound:
 		return fmt.Errorf("its server replied with %d %s; check url", c.status, http.StatusText(c.status)), false
 	case c.status == 0:
-		return withoutURL(err), false
+		return err, false
 	case c.status != http.StatusOK:
 		return fmt.Errorf("its server replied with %d %s", c.status, http.StatusText(c.status)), false
 	}
-	return explain(withoutURL(err)), true
-}
-
-// withoutURL drops the URL from an error of the client: its query may be a credential.
-func withoutURL(err error) error {
-	var of *url.Error
-	if errors.As(err, &of) {
-		return of.Err
-	}
-	return err
+	return explain(err), true
 }
