@@ -209,6 +209,14 @@ func (p *Shadowed) Route(q *engine.RouteQuestion) engine.RouteAnswer {
 	return engine.RouteAnswer{}
 }
 
+// Revision is the live policy's.
+func (p *Shadowed) Revision() string {
+	if live, ok := p.live.(interface{ Revision() string }); ok {
+		return live.Revision()
+	}
+	return ""
+}
+
 // HasRoute says whether the live policy answers before the first attempt.
 func (p *Shadowed) HasRoute() bool {
 	switch live := p.live.(type) {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -19,9 +20,10 @@ import (
 const settle = 200 * time.Millisecond
 
 // watchFiles tells of changes to the content of files, and of what is below those that are
-// directories. It watches directories, since a file is often replaced rather than written. A change that leaves the content
-// as it was, which last is the digest of, says nothing. Where watching isn't possible it says so and stays silent:
-// SIGHUP works everywhere. stop ends it and waits.
+// directories. It watches directories, since a file is often replaced rather than written.
+// A change that leaves the content as it was, which last is the digest of, says nothing.
+// Where watching isn't possible it says so and stays silent: SIGHUP works everywhere. stop
+// ends it and waits.
 func watchFiles(files []string, last []byte, logger *slog.Logger) (changes <-chan struct{}, stop func()) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -52,11 +54,14 @@ func tellChanges(w *fsnotify.Watcher, files []string, last []byte, out chan<- st
 		select {
 		case <-quit:
 			return
-		case _, open := <-w.Events:
+		case event, open := <-w.Events:
 			if !open {
 				return
 			}
-			rest.Reset(settle)
+			// The ledger is often beside the configuration, and is written all the time.
+			if concerns(files, event.Name) {
+				rest.Reset(settle)
+			}
 		case _, open := <-w.Errors:
 			if !open {
 				return
@@ -74,6 +79,17 @@ func tellChanges(w *fsnotify.Watcher, files []string, last []byte, out chan<- st
 			}
 		}
 	}
+}
+
+// concerns says whether a change at path can change the content of files, or of what is
+// below those that are directories. Kubernetes changes a file by way of a link beside it
+// whose name begins with two dots.
+func concerns(files []string, path string) bool {
+	path = filepath.Clean(path)
+	return strings.HasPrefix(filepath.Base(path), "..") || slices.ContainsFunc(files, func(f string) bool {
+		f = filepath.Clean(f)
+		return path == f || strings.HasPrefix(path, f+string(filepath.Separator))
+	})
 }
 
 // directories are those that files stand in, and all below those that are directories.

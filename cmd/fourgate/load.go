@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	_ "time/tzdata" // for policy.timezone: an image from scratch has no time zones, and they are 450 kB
 
 	"golang.org/x/term"
 
@@ -178,13 +179,8 @@ func report(w io.Writer, diags hcl.Diagnostics, asJSON bool) error {
 	return hcl.WriteDiagnostics(w, diags, color, width)
 }
 
-// loadOrReport loads a configuration for a command that needs it to be good: what is
-// wrong is written to stderr.
-func (c *compiler) loadOrReport(ctx context.Context, path string, e *env) (*loaded, error) {
-	l, diags := c.load(ctx, path, e)
-	return goodOrReported(l, diags, path, e)
-}
-
+// goodOrReported is for a command that needs a configuration to be good: what is wrong is
+// written to stderr.
 func goodOrReported(l *loaded, diags hcl.Diagnostics, path string, e *env) (*loaded, error) {
 	if err := report(e.stderr, diags, false); err != nil {
 		return nil, err
