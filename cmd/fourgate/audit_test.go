@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -17,12 +18,13 @@ import (
 // TestLedgerMatchesTheUpstreams sends requests through three channels that fail at
 // random, some of them left by their callers, and audits the ledger: one record for each
 // request, one attempt for each call that an upstream has counted, and no secret in the
-// answers, the log or the database.
+// answers, the log or the database. Each decision has its question, and a candidate policy
+// is asked alongside; neither may tell of callers more than words and numbers.
 func TestLedgerMatchesTheUpstreams(t *testing.T) {
 	t.Parallel()
-	const requests, callers = 240, 8
+	const requests, callers, keyOfCallers = 240, 8, "order-of-a-patient-"
 	rnd := rand.New(rand.NewPCG(7, 7))
-	r := newRig(t, trio, "", "a", "b", "c")
+	r := newRig(t, withCandidate(t), "", "a", "b", "c")
 	faults := []string{
 		"ok times=3", "status=503", "status=500", "status=529", "error-in-stream", "cut before-headers", "cut before-output", "reset before-output",
 		"cut after=2", "status=400", "refusal", "tool-call", "truncated", "status=408", "slow first=20ms",
@@ -40,14 +42,21 @@ func TestLedgerMatchesTheUpstreams(t *testing.T) {
 	for worker := range callers {
 		seeded := rand.New(rand.NewPCG(8, uint64(worker)))
 		wg.Go(func() {
-			for range requests / callers {
+			for i := range requests / callers {
 				body := chat("model-1", seeded.IntN(2) == 0)
 				patience := waitLimit
 				if seeded.IntN(8) == 0 {
 					patience = time.Duration(1+seeded.IntN(5)) * time.Millisecond
 				}
 				client := http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
-				resp, err := client.Post(r.base+"/v1/chat/completions", "application/json", strings.NewReader(body))
+				req, err := http.NewRequest(http.MethodPost, r.base+"/v1/chat/completions", strings.NewReader(body))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				req.Header.Set("Content-Type", "application/json")
+				req.Header.Set("Idempotency-Key", fmt.Sprintf("%s%d-%d", keyOfCallers, worker, i))
+				resp, err := client.Do(req)
 				if err != nil {
 					continue // its caller has left
 				}
@@ -71,13 +80,17 @@ func TestLedgerMatchesTheUpstreams(t *testing.T) {
 	}
 	defer reader.Close()
 	attempts, unsure := map[string]int{}, map[string]int{}
+	questions, disagreements := 0, 0
 	terminals := map[engine.Terminal]int{}
 	for rec, err := range reader.All(t.Context(), ledger.Filter{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		terminals[rec.Terminal()]++
-		for _, a := range rec.Attempts() {
+		for i, a := range rec.Attempts() {
+			if q, asked := rec.Question(i); asked && q.Idempotency.Key != "" {
+				questions++
+			}
 			if a.Cancelled() && a.Timing().Sent == 0 {
 				unsure[a.Channel()]++ // its caller left before all of it was on the wire
 			} else {
@@ -101,6 +114,18 @@ func TestLedgerMatchesTheUpstreams(t *testing.T) {
 	if terminals[engine.TerminalNone] > 0 {
 		t.Errorf("%d requests have no end", terminals[engine.TerminalNone])
 	}
+	for d, err := range reader.Disagreements(t.Context(), ledger.DisagreementFilter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rec, err := reader.Get(t.Context(), d.RequestID); err != nil || len(rec.Attempts()) < d.Seq {
+			t.Errorf("the candidate disagrees about attempt %d of request %s, which there isn't: %v", d.Seq, d.RequestID, err)
+		}
+		disagreements++
+	}
+	if questions == 0 || disagreements == 0 {
+		t.Errorf("the ledger has %d questions and %d disagreements", questions, disagreements)
+	}
 	stored, err := os.ReadFile(r.ledger)
 	if err != nil {
 		t.Fatal(err)
@@ -111,6 +136,9 @@ func TestLedgerMatchesTheUpstreams(t *testing.T) {
 		}
 		if where != "the answers" && bytes.Contains(text, []byte("hello")) {
 			t.Errorf("the prompt is in %s", where)
+		}
+		if bytes.Contains(text, []byte(keyOfCallers)) {
+			t.Errorf("a caller's Idempotency-Key is in %s", where)
 		}
 	}
 	t.Logf("calls %s; ended as %v", r.calls(), terminals)

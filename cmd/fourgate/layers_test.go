@@ -38,7 +38,7 @@ var mayImport = map[string][]string{
 	"proxy/sim":              {},
 	"proxy/admin":            {},
 	"proxy":                  {"engine", "proxy/gate", "proxy/judge", "proxy/sse", "proxy/upstream", "proxy/watch"},
-	"cmd/fourgate":           {"engine", "hcl", "policies", "policies/bundle", "policies/matrix", "plugins", "plugins/starter", "proxy", "proxy/admin", "proxy/ledger", "proxy/sim", "proxy/upstream", "proxy/watch"},
+	"cmd/fourgate":           {"engine", "hcl", "policies", "policies/bundle", "policies/matrix", "policies/replay", "plugins", "plugins/starter", "proxy", "proxy/admin", "proxy/ledger", "proxy/sim", "proxy/upstream", "proxy/watch"},
 }
 
 // homes says which packages may import a heavy dependency.

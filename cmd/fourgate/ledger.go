@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 )
 
 func ledgerCommand(e *env) *cobra.Command {
-	return group("ledger", "Read the records of requests", ledgerListCommand(e), ledgerShowCommand(e))
+	return group("ledger", "Read the records of requests", ledgerListCommand(e), ledgerShowCommand(e), ledgerDisagreementsCommand(e))
 }
 
 // ledgerFlags say where the ledger is.
@@ -93,6 +94,7 @@ func ledgerListCommand(e *env) *cobra.Command {
 	flags.StringVar(&filter.Caller, "caller", "", "only from this caller")
 	flags.StringVar(&filter.Channel, "channel", "", "only with an attempt on this channel")
 	flags.StringVar(&class, "class", "", "only with a failure of this class, such as rate_limited")
+	flags.BoolVar(&filter.Disagreed, "disagreed", false, "only where a candidate policy would have decided otherwise")
 	flags.StringVar(&terminal, "terminal", "", "only ended so: success, exhausted, cancelled, partial, policy_stop; or running")
 	return cmd
 }
@@ -205,5 +207,13 @@ func showRecord(ctx context.Context, w io.Writer, r *ledger.Reader, id string, a
 		_, err := w.Write(append(record.AppendJSON(nil), '\n'))
 		return err
 	}
-	return drawTimeline(w, record)
+	var others []engine.Disagreement
+	for d, err := range r.Disagreements(ctx, ledger.DisagreementFilter{Of: record}) {
+		if err != nil {
+			return err
+		}
+		others = append(others, d)
+	}
+	slices.Reverse(others) // the oldest first, as attempts are
+	return drawTimeline(w, record, others)
 }

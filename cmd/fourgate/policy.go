@@ -7,6 +7,7 @@ import "github.com/spf13/cobra"
 var policyCommands = []func(*env) *cobra.Command{
 	policyMatrixCommand,
 	policyDiffCommand,
+	policyReplayCommand,
 }
 
 func policyCommand(e *env) *cobra.Command {

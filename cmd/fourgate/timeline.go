@@ -9,8 +9,8 @@ import (
 )
 
 // drawTimeline draws a request's attempts below each other, each with its time, what
-// happened, and what was decided.
-func drawTimeline(w io.Writer, r *engine.Record) error {
+// happened, what was decided, and what candidate policies would have decided.
+func drawTimeline(w io.Writer, r *engine.Record, others []engine.Disagreement) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "request  %s\n", r.RequestID())
 	fmt.Fprintf(&b, "arrived  %s\n", r.At().Local().Format("2006-01-02 15:04:05.000 -0700"))
@@ -19,6 +19,11 @@ func drawTimeline(w io.Writer, r *engine.Record) error {
 	attempts := r.Attempts()
 	for i := range attempts {
 		drawAttempt(&b, &attempts[i])
+		for _, d := range others {
+			if d.Seq == attempts[i].Seq() {
+				fmt.Fprintf(&b, "%10s       candidate: %s\n", "", candidate(d))
+			}
+		}
 	}
 	if len(attempts) == 0 {
 		b.WriteString("no attempt was made\n")
@@ -141,6 +146,33 @@ func decision(d engine.DecisionRecord) string {
 	}
 	if d.Fault() != "" {
 		text += ", policy fault " + d.Fault()
+	}
+	return text
+}
+
+// candidate is what a candidate policy would have answered, in the manner of decision.
+func candidate(d engine.Disagreement) string {
+	a := d.To
+	text := a.Action.String()
+	if a.Channel != "" {
+		text += " to " + a.Channel
+	}
+	if wait, given := a.Delay.Get(); given && wait > 0 {
+		text += fmt.Sprintf(" after %.0f ms", ms(wait))
+	}
+	if reason := a.Reason.String(); reason != "" {
+		text += ": " + reason
+	}
+	if a.Rule != "" {
+		text += " [" + a.Rule + "]"
+	}
+	if a.Fault != "" {
+		text += ", policy fault " + a.Fault
+	}
+	switch difference := d.From.Differs(a); difference {
+	case engine.DiffersAction, engine.DiffersNot:
+	default:
+		text += " (differs in " + difference.String() + ")"
 	}
 	return text
 }

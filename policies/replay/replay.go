@@ -60,18 +60,19 @@ type Totals struct {
 	Changed      int
 	Hypothetical int // of those, after an earlier change of the same request
 
-	AttemptsSaved    int
-	SavedUSD         float64
-	CostsUnknown     int
-	AttemptsAdded    int
-	Redirected       int
-	SuccessesLost    int
-	SuccessesAtRisk  int
-	EffectsChanged   int            // unchanged decisions that would do something else to keys and channels
-	WaitsChanged     int            // unchanged decisions that would wait shorter or longer
-	Faults           map[string]int // of the new policy, by kind
-	Skipped          map[string]int // decisions that were not asked again, by reason
-	DecisionsByGroup map[string]int
+	// As in [Change].
+	AttemptsSaved   int
+	SavedUSD        float64
+	CostsUnknown    int
+	AttemptsAdded   int
+	Redirected      int
+	SuccessesLost   int
+	SuccessesAtRisk int
+
+	EffectsChanged int            // unchanged decisions that would do something else to keys and channels
+	WaitsChanged   int            // unchanged decisions that would wait shorter or longer
+	Faults         map[string]int // of the new policy, by kind
+	Skipped        map[string]int // decisions that were not asked again, by reason
 }
 
 // Replay adds up. It is for one goroutine.
@@ -82,9 +83,7 @@ type Replay struct {
 
 // New makes an empty replay.
 func New(o Options) *Replay {
-	return &Replay{options: o, totals: Totals{
-		Faults: map[string]int{}, Skipped: map[string]int{}, DecisionsByGroup: map[string]int{},
-	}}
+	return &Replay{options: o, totals: Totals{Faults: map[string]int{}, Skipped: map[string]int{}}}
 }
 
 // Totals returns the sums so far. The maps go on with the replay.
@@ -107,7 +106,6 @@ func (r *Replay) Add(rec *engine.Record) {
 		}
 		asked = true
 		r.totals.Decisions++
-		r.totals.DecisionsByGroup[a.Group()]++
 		// The primary group's policy decides about all attempts of a request.
 		d := r.options.Policy(attempts[0].Group()).Decide(&q)
 		if d.Fault != "" {
