@@ -129,6 +129,12 @@ func (f *fact) alternatives(now any, known constants) []any {
 			list = append(list, w)
 		}
 	case factNumber:
+		if f.codes {
+			for _, c := range firstOf([]int64{otherStatus, 0}, near.numbers, known.all.numbers) {
+				list = append(list, c)
+			}
+			break
+		}
 		n, _ := now.(int64)
 		for _, c := range f.numbers(n, near.numbers, known.all.numbers) {
 			list = append(list, c)
@@ -150,8 +156,11 @@ func (f *fact) alternatives(now any, known constants) []any {
 	return list
 }
 
-// otherText is a name that no policy knows.
-const otherText = "another"
+// otherText is a name, and otherStatus a status, that no policy knows.
+const (
+	otherText         = "another"
+	otherStatus int64 = 599
+)
 
 // numbers are the boundaries at which a number may matter, or all of them if it has few.
 func (f *fact) numbers(n int64, near, all []int64) []int64 {

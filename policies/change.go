@@ -69,19 +69,19 @@ func (s *Set) readPaths() []string {
 }
 
 // changesOf asks for each other value of one fact. Of numbers that lead to the same decision
-// only the nearest is kept, and of texts none that decides the same as any unknown one.
+// only the nearest is kept, and of texts and codes none that decides the same as any unknown one.
 func (s *Set) changesOf(base *engine.Question, d engine.Decision, all []fact, f *fact, known constants) []Change {
 	var found []Change
-	var unknown *engine.Decision // the answer for a text that no policy knows
+	var unknown *engine.Decision // the answer for a text or a code that no policy knows
 	for _, to := range f.alternatives(f.get(base), known) {
 		q := *base
 		if f.set(&q, to) != nil || reflect.DeepEqual(f.get(&q), f.get(base)) || !settle(&q, f.path) {
 			continue
 		}
 		got := s.Decide(&q)
-		if to == otherText {
+		if to == otherText || f.codes && to == otherStatus {
 			unknown = &got
-		} else if f.kind == factText && to != nil && unknown != nil && sameOutcome(got, *unknown) {
+		} else if (f.kind == factText || f.codes) && to != nil && unknown != nil && sameOutcome(got, *unknown) {
 			continue
 		}
 		if sameOutcome(got, d) {
@@ -94,7 +94,7 @@ func (s *Set) changesOf(base *engine.Question, d engine.Decision, all []fact, f 
 				c.With = append(c.With, FactValue{other.path, v})
 			}
 		}
-		if n, isNumber := to.(int64); isNumber {
+		if n, isNumber := to.(int64); isNumber && !f.codes {
 			if i := slices.IndexFunc(found, func(o Change) bool {
 				_, number := o.To.(int64)
 				return number && sameOutcome(o.Decision, got)

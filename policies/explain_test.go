@@ -89,6 +89,8 @@ func TestExplainFindsThePolicysOwnBoundaries(t *testing.T) {
 	f(yes+`not is_null(input.request.idempotency.key)`+otherwise, func(q *engine.Question) { q.Idempotency.Key = "k" },
 		"request.idempotency.key k -> <nil>: abort no")
 	f(yes+`is_null(input.failure.retry_after_ms)`+otherwise, as, "failure.retry_after_ms <nil> -> 0: abort no")
+	f(yes+`input.failure.status in {400, 404, 503}`+otherwise, as, "failure.status 503 -> 599: abort no")
+	f(yes+`not input.failure.status in {400, 404}`+otherwise, as, "failure.status 503 -> 400: abort no", "failure.status 503 -> 404: abort no")
 	f(yes+`input.failure.family == "KEY_FAULT"`+otherwise, as,
 		"failure.class provider_transient -> key_fault: fallback yes", "failure.class provider_transient -> rate_limited: fallback yes")
 	f(yes+`"azure-west" in input.routes.fallback`+otherwise, as, "routes.fallback [azure-east] -> [azure-east azure-west]: fallback yes")

@@ -32,6 +32,7 @@ type fact struct {
 	nullable bool
 	least    int64    // of a number
 	most     int64    // of a number with few values, or else 0
+	codes    bool     // of a number that stands for itself, such as a status
 	words    []string // of a word
 	get      func(*engine.Question) any
 	set      func(*engine.Question, any) error
@@ -271,7 +272,7 @@ func reasonFact(path string) fact {
 
 func statusFact(path string) fact {
 	return fact{
-		path: path, kind: factNumber,
+		path: path, kind: factNumber, codes: true,
 		get: func(q *engine.Question) any { return int64(q.Failure.Status()) },
 		set: func(q *engine.Question, v any) error {
 			n, err := wholeNumber(v, 0, maxStatus)
