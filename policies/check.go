@@ -2,6 +2,8 @@ package policies
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -98,9 +100,9 @@ func (ps *problems) checkAll(texts map[string]string, profile string, strict boo
 
 // addLoadError takes over the problems of an error.
 func (ps *problems) addLoadError(err error) {
-	refused, ok := err.(*LoadError)
+	var refused *LoadError
 	switch {
-	case ok:
+	case errors.As(err, &refused):
 		*ps = append(*ps, refused.Problems...)
 	case err != nil:
 		ps.add("", "%v", err)
@@ -150,6 +152,16 @@ func (r *CheckReport) count(m *ast.Module) {
 
 // formatted says whether a file is as `opa fmt` writes it.
 func formatted(name, text string) bool {
-	want, err := format.SourceWithOpts(name, []byte(text), format.Opts{RegoVersion: ast.RegoV1})
+	want, err := Format(name, []byte(text))
 	return err == nil && string(want) == text
+}
+
+// Format lays a Rego file out as `opa fmt` does. Its error has the places of what can't be
+// parsed.
+func Format(name string, text []byte) ([]byte, error) {
+	out, err := format.SourceWithOpts(name, text, format.Opts{RegoVersion: ast.RegoV1})
+	if err != nil {
+		return nil, fmt.Errorf("cannot format policy: %w", err)
+	}
+	return out, nil
 }

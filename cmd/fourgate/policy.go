@@ -6,6 +6,8 @@ import "github.com/spf13/cobra"
 // help.
 var policyCommands = []func(*env) *cobra.Command{
 	policyExplainCommand,
+	policyCheckCommand,
+	policyTestCommand,
 	policyMatrixCommand,
 	policyDiffCommand,
 	policyReplayCommand,

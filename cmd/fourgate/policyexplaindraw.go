@@ -14,7 +14,7 @@ import (
 	"github.com/fourgate-dev/fourgate/policies"
 )
 
-// decisionForm, changeForm and explanationForm are the JSON of policy explain.
+// decisionForm, insteadForm and explanationForm are the JSON of policy explain.
 type decisionForm struct {
 	Action  string       `json:"action"`
 	Channel string       `json:"channel,omitempty"`
@@ -38,7 +38,7 @@ type gateForm struct {
 	Rule string `json:"rule"`
 }
 
-type changeForm struct {
+type insteadForm struct {
 	Path string         `json:"path"`
 	From any            `json:"from"`
 	To   any            `json:"to"`
@@ -61,7 +61,7 @@ type explanationForm struct {
 	Gates     []gateForm      `json:"gates"`
 	Interlock string          `json:"interlock"`
 	Outcome   string          `json:"outcome"`
-	Changes   []changeForm    `json:"changes"`
+	Changes   []insteadForm   `json:"changes"`
 	Idle      []string        `json:"idle"`
 	Unread    []string        `json:"unread"`
 }
@@ -95,7 +95,7 @@ func explanationJSON(x *explained, why *policies.Explanation) explanationForm {
 		Input: policies.AppendQuestion(nil, &why.Question), Assumed: x.assumed, Decision: decisionJSON(why.Decision),
 		Rule:      ruleForm{why.Rule.Place, why.Rule.Title, why.Rule.Text},
 		Interlock: lock.String(), Outcome: outcome,
-		Changes: []changeForm{}, Idle: append([]string{}, why.Idle...), Unread: append([]string{}, why.Unread...),
+		Changes: []insteadForm{}, Idle: append([]string{}, why.Idle...), Unread: append([]string{}, why.Unread...),
 	}
 	if r := x.recorded; r != nil {
 		form.Recorded = &recordedForm{r.Action().String(), r.Reason().String(), r.Rule(), r.Interlock().String(), sameAsRecorded(r, why.Decision)}
@@ -104,7 +104,7 @@ func explanationJSON(x *explained, why *policies.Explanation) explanationForm {
 		form.Gates = append(form.Gates, gateForm{g.Name, g.Mark.String(), g.Rule})
 	}
 	for _, c := range why.Changes {
-		change := changeForm{Path: c.Path, From: c.From, To: c.To, decisionForm: decisionJSON(c.Decision)}
+		change := insteadForm{Path: c.Path, From: c.From, To: c.To, decisionForm: decisionJSON(c.Decision)}
 		for _, w := range c.With {
 			if change.With == nil {
 				change.With = map[string]any{}
@@ -169,13 +169,6 @@ func (w *explainer) facts(q *engine.Question) {
 	w.line("failure", "%v (%s), to blame: %v, %s%s, %v, completion %v", f.Class(), f.Reason(), f.Scope(), status, wait, f.Phase(), f.Completion())
 	w.line("budget", "%s left, %v of time, retry budget %s", count(q.AttemptsLeft, "attempt"), q.Remaining.Round(time.Millisecond), yesNo(q.RetryBudget))
 	w.line("routes", "same %s, fallback %s, spare key %s", yesNo(q.Same), namesOr(q.Fallback, "none"), yesNo(q.SpareKey))
-}
-
-func yesNo(b bool) string {
-	if b {
-		return "yes"
-	}
-	return "no"
 }
 
 func namesOr(names []string, none string) string {
