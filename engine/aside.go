@@ -64,6 +64,7 @@ func (s *Standing) Disable(ch *Channel, until time.Time) Aside {
 	}
 	st := s.channel(ch)
 	st.disabled = until
+	st.stir(until)
 	return Aside{Fact: st.fact(FactChannelDisabled, "", endOf(until))}
 }
 
@@ -114,6 +115,11 @@ func (st *channelState) meet(now time.Time, lift func(Aside) bool) {
 	st.meetBreaker(now, "", &st.breaker, lift)
 	for caller, b := range st.own {
 		st.meetBreaker(now, caller, b, lift)
+	}
+	// What is left may end earlier than what was lifted.
+	st.restless = later(later(st.disabled, st.confined.until(true)), st.abroad)
+	for _, gone := range st.evictions {
+		st.stir(gone.until(true))
 	}
 	if now.Before(st.abroad) && st.breaker.state(now, st.spec) == BreakerClosed &&
 		lift(Aside{Fact: st.fact(FactBreakerOpen, "", st.abroad), Abroad: true}) {

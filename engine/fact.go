@@ -101,6 +101,7 @@ func (s *Standing) Learn(now time.Time, f Fact) bool {
 	}
 	if f.Kind == FactKeyCooled {
 		if st := s.keys[keyID{f.Provider, f.Key, parsePrint(f.KeyPrint)}]; st != nil {
+			st.stir(until)
 			return learn(now, &st.cooling.abroad, until, f.Lifted)
 		}
 		return false
@@ -109,6 +110,7 @@ func (s *Standing) Learn(now time.Time, f Fact) bool {
 	if st == nil {
 		return false
 	}
+	st.stir(until)
 	switch f.Kind {
 	case FactChannelQuarantined:
 		return learn(now, &st.confined.abroad, until, f.Lifted)

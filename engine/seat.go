@@ -33,6 +33,7 @@ type channelState struct {
 	abroad    time.Time        // another instance's breaker is open until then
 	disabled  time.Time        // by hand
 	evictions map[string]aside // by model
+	restless  time.Time        // no earlier than the last of these ends, the breakers' excepted
 	turns     [2]float64       // the strategy's saved turns: in its own group, in smart routing
 
 	// As the latest catalog has them.
@@ -42,15 +43,17 @@ type channelState struct {
 
 // keyState is what a standing knows of one key.
 type keyState struct {
-	owner   *Standing
-	id      keyID
-	cooling aside
+	owner    *Standing
+	id       keyID
+	provider *providerState
+	cooling  aside
 }
 
 // providerState is whose turn it is among a provider's keys.
 type providerState struct {
-	owner *Standing
-	next  int
+	owner    *Standing
+	next     int
+	restless time.Time // no key cools later than this
 }
 
 // rateState is how much of a caller's or a group's rate is used.
@@ -93,6 +96,23 @@ func (s *Standing) channel(ch *Channel) *channelState {
 	return st
 }
 
+// stir notes that something of the channel is set aside until then.
+func (st *channelState) stir(until time.Time) { st.restless = later(st.restless, until) }
+
+// quiet says that nothing of the channel is set aside for anybody.
+func (st *channelState) quiet(now time.Time) bool {
+	return !now.Before(st.restless) && len(st.own) == 0 && !st.breaker.halfOpen && st.breaker.openUntil.IsZero()
+}
+
+func (st *keyState) stir(until time.Time) { st.provider.restless = later(st.provider.restless, until) }
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
 func (st *channelState) serves(model string) bool { return slices.Contains(st.models, model) }
 
 func (s *Standing) key(p *Provider, k *Key) *keyState {
@@ -102,7 +122,7 @@ func (s *Standing) key(p *Provider, k *Key) *keyState {
 	id := keyID{p.spec.Name, k.name, k.print}
 	st := s.keys[id]
 	if st == nil {
-		st = &keyState{owner: s, id: id}
+		st = &keyState{owner: s, id: id, provider: s.provider(p)}
 		s.keys[id] = st
 	}
 	k.seat.at.Store(st)

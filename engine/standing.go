@@ -71,14 +71,26 @@ type view struct {
 
 // bar says why ch can't be used now, and until when as far as known. s.mu is held.
 func (s *Standing) bar(now time.Time, ch *Channel, v view) (Bar, time.Time) {
-	st := s.channel(ch)
-	if now.Before(st.disabled) {
-		return BarDisabled, endOf(st.disabled)
-	}
 	if ch.group != v.admitted && ch.group.spec.RPM > 0 {
 		if wait, ok := s.groupRate(ch.group).admits(now, ch.group.spec.RPM); !ok {
 			return BarRate, now.Add(wait)
 		}
+	}
+	if st := s.channel(ch); !st.quiet(now) {
+		if why, until := st.bar(now, ch.group.spec.Breaker, v); why != BarNone {
+			return why, until
+		}
+	}
+	if _, until, ok := s.usableKey(now, ch.provider, nil, v.abroad); !ok {
+		return BarKeys, until
+	}
+	return BarNone, time.Time{}
+}
+
+// bar says what of the channel itself is set aside.
+func (st *channelState) bar(now time.Time, c BreakerSpec, v view) (Bar, time.Time) {
+	if now.Before(st.disabled) {
+		return BarDisabled, endOf(st.disabled)
 	}
 	if until := st.confined.until(v.abroad); now.Before(until) {
 		return BarQuarantined, until
@@ -88,7 +100,7 @@ func (s *Standing) bar(now time.Time, ch *Channel, v view) (Bar, time.Time) {
 			return BarEvicted, until
 		}
 	}
-	if admits, until := st.breaker.admits(now, ch.group.spec.Breaker); !admits {
+	if admits, until := st.breaker.admits(now, c); !admits {
 		return BarOpen, until
 	}
 	if v.abroad && now.Before(st.abroad) {
@@ -96,13 +108,10 @@ func (s *Standing) bar(now time.Time, ch *Channel, v view) (Bar, time.Time) {
 	}
 	if len(st.own) > 0 && v.caller != nil {
 		if b := st.own[v.caller.spec.Name]; b != nil {
-			if admits, until := b.admits(now, ch.group.spec.Breaker); !admits {
+			if admits, until := b.admits(now, c); !admits {
 				return BarOpen, until
 			}
 		}
-	}
-	if _, until, ok := s.usableKey(now, ch.provider, nil, v.abroad); !ok {
-		return BarKeys, until
 	}
 	return BarNone, time.Time{}
 }
@@ -115,13 +124,13 @@ func (s *Standing) usableKey(now time.Time, p *Provider, except *Key, abroad boo
 	if n == 0 {
 		return nil, time.Time{}, except == nil
 	}
-	at := 0
-	if n > 1 {
-		at = s.provider(p).next
+	st := s.provider(p)
+	if except == nil && !now.Before(st.restless) {
+		return p.keys[st.next%n], time.Time{}, true
 	}
 	var soonest time.Time
 	for i := range n {
-		k := p.keys[(at+i)%n]
+		k := p.keys[(st.next+i)%n]
 		if k == except {
 			continue
 		}
@@ -207,6 +216,7 @@ func (s *Standing) changed(now time.Time, effects []Effect, ch *Channel, key *Ke
 			if key != nil {
 				if k := s.key(ch.provider, key); until.After(k.cooling.here) {
 					k.cooling.here = until
+					k.stir(until)
 					facts = append(facts, k.fact(until))
 				}
 			}
@@ -219,6 +229,7 @@ func (s *Standing) changed(now time.Time, effects []Effect, ch *Channel, key *Ke
 			st.suspects = nil
 			if until.After(st.confined.here) {
 				st.confined.here = until
+				st.stir(until)
 				facts = append(facts, st.fact(FactChannelQuarantined, "", until))
 			}
 		case EffectEvictModel:
@@ -242,6 +253,7 @@ func (st *channelState) evict(model string, a aside) {
 		st.evictions = map[string]aside{}
 	}
 	st.evictions[model] = a
+	st.stir(a.until(true))
 }
 
 // after drops the times that are not after limit, in place.
