@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"archive/tar"
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
@@ -89,20 +90,37 @@ func (v verifier) read(raw []byte, unpacked int64) (Bundle, error) {
 	return convert(&read, raw)
 }
 
-// measure refuses what isn't a whole gzip archive of at most limit bytes unpacked. OPA
-// bounds each file of an archive, but not all of them together.
+// measure refuses what isn't a whole archive of at most limit bytes unpacked. OPA bounds
+// each file of an archive, but not all of them together; and what a file takes is what
+// its header says, since an archive can leave out a file's empty parts.
 func measure(raw []byte, limit int64) error {
 	unpacking, err := gzip.NewReader(bytes.NewReader(raw))
 	if err != nil {
 		return fmt.Errorf("it is no gzip archive (%w); \"opa build --bundle\" writes one", err)
 	}
-	switch n, err := io.Copy(io.Discard, io.LimitReader(unpacking, limit+1)); {
-	case err != nil:
-		return fmt.Errorf("its archive is damaged or incomplete: %w", err)
-	case n > limit:
-		return fmt.Errorf("it has more than the %d bytes that a bundle may have unpacked", limit)
+	bounded := &io.LimitedReader{R: unpacking, N: limit + 1}
+	archive := tar.NewReader(bounded)
+	var total int64
+	for {
+		header, err := archive.Next()
+		if err == nil {
+			total += min(header.Size, limit) + 1 // no sum of these overflows
+		}
+		switch {
+		case bounded.N == 0 || total > limit:
+			return fmt.Errorf("it has more than the %d bytes that a bundle may have unpacked", limit)
+		case errors.Is(err, io.EOF):
+			// What follows has to be whole, too: the checksum is at the end.
+			if _, err := io.Copy(io.Discard, bounded); err != nil {
+				return fmt.Errorf("its archive is damaged or incomplete: %w", err)
+			}
+			if bounded.N > 0 {
+				return nil
+			}
+		case err != nil:
+			return fmt.Errorf("its archive is damaged or incomplete: %w", err)
+		}
 	}
-	return nil
 }
 
 func digestOf(raw []byte) string {

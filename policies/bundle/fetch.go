@@ -3,6 +3,7 @@ package bundle
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -51,15 +52,15 @@ func (p *prepared) fetch(ctx context.Context, store string, known seen, wait tim
 	// goroutine goes on. The carrier cancels the requests.
 	whole := context.WithoutCancel(ctx)
 	var config download.Config
+	var failed error
 	if p.place.isOCI() {
-		// Its downloader would panic if it couldn't make its store.
-		if err := os.MkdirAll(filepath.Join(store, "blobs"), 0o700); err != nil {
-			return answer{lost: fmt.Errorf("cannot make a place for its layers: %w", err)}
+		d, err := newOCI(config, client, p.place.ref, store)
+		if err != nil {
+			return answer{lost: err}
 		}
-		d := download.NewOCI(config, client, p.place.ref, store).WithCallback(note).
-			WithBundleVerificationConfig(p.verify.config).WithSizeLimitBytes(unpacked).WithBundleParserOpts(options)
+		d = d.WithCallback(note).WithBundleVerificationConfig(p.verify.config).WithSizeLimitBytes(unpacked).WithBundleParserOpts(options)
 		d.SetCache(known.etag)
-		err = d.Trigger(whole)
+		failed = d.Trigger(whole)
 	} else {
 		if seconds := int64(wait / time.Second); seconds > 0 {
 			config.Polling.LongPollingTimeoutSeconds = &seconds
@@ -67,11 +68,11 @@ func (p *prepared) fetch(ctx context.Context, store string, known seen, wait tim
 		d := download.New(config, client, p.place.path).WithCallback(note).
 			WithBundleVerificationConfig(p.verify.config).WithSizeLimitBytes(unpacked).WithBundleParserOpts(options)
 		d.SetCache(known.etag)
-		err = d.Trigger(whole)
+		failed = d.Trigger(whole)
 	}
 	a := answer{etag: c.etag, patient: c.patient}
-	if err != nil {
-		if reason, refused := c.failure(err); refused {
+	if failed != nil {
+		if reason, refused := c.failure(failed); refused {
 			a.refused = reason
 		} else {
 			a.lost = reason
@@ -111,6 +112,35 @@ func (p *prepared) client(c *carrier) (rest.Client, error) {
 	}
 	return rest.New(config, nil, rest.Logger(logging.NewNoOpLogger()),
 		rest.AuthPluginLookup(func(string) rest.HTTPAuthPlugin { return c }))
+}
+
+// newOCI returns OPA's downloader for a registry. That panics if it can't use its store,
+// which a full disk is enough for. The store is thrown away then: the next try makes it
+// afresh.
+func newOCI(config download.Config, client rest.Client, ref, store string) (d *download.OCIDownloader, err error) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			err = errors.Join(fmt.Errorf("cannot make a place for its layers: %v; free some of the disk of the directory for temporary files", reason),
+				os.RemoveAll(store))
+		}
+	}()
+	return download.NewOCI(config, client, ref, store), nil
+}
+
+// makeStore makes the directory of a registry's layers where temporary files go, or
+// beside the last good bundle where nothing else can be written.
+func (p *prepared) makeStore() (string, error) {
+	const pattern = "fourgate-bundle-*"
+	store, err := os.MkdirTemp("", pattern)
+	if err != nil && p.Cache != "" {
+		if os.MkdirAll(p.Cache, 0o700) == nil {
+			store, err = os.MkdirTemp(p.Cache, pattern)
+		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("cannot make a place for the layers of policy bundle %s: %w; set TMPDIR to a directory that can be written", p.place.shown, err)
+	}
+	return store, nil
 }
 
 // tidy empties a registry's store once it holds more than a few bundles. It only saves

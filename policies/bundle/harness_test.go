@@ -186,6 +186,12 @@ func (s *server) counts() (asked, sent int) {
 	return len(s.asked), s.sent
 }
 
+func (s *server) requests() []*http.Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.asked)
+}
+
 // log collects what a source says.
 type log struct {
 	mu   sync.Mutex

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -146,7 +147,7 @@ func TestRegistriesAreNotBelieved(t *testing.T) {
 		digest := at.push("latest", layerType, good)
 		prepare(at)
 		tag = strings.Replace(tag, "DIGEST", digest, 1)
-		s, err := tryOpen(t, bundle.Options{URL: at.url(tag), Key: bundle.Key{PEM: key.public}, MaxBytes: 1 << 20})
+		s, err := tryOpen(t, bundle.Options{URL: at.url(tag), Key: bundle.Key{PEM: key.public}, MaxBytes: 64 << 10})
 		switch {
 		case want == "" && err != nil:
 			t.Errorf("%s: %v", name, err)
@@ -186,8 +187,8 @@ func TestRegistriesAreNotBelieved(t *testing.T) {
 			return true
 		})
 	}, "missing Docker-Content-Digest")
-	f("huge", "", func(r *registry) { r.push("latest", layerType, make([]byte, 1<<20+1)) }, "it has more than the 1048576 bytes")
-	f("bomb", "", func(r *registry) { r.push("latest", layerType, gzipped(t, strings.Repeat("\x00", 9<<20))) }, "may have unpacked")
+	f("huge", "", func(r *registry) { r.push("latest", layerType, make([]byte, 64<<10+1)) }, "it has more than the 65536 bytes")
+	f("bomb", "", func(r *registry) { r.push("latest", layerType, gzipped(t, strings.Repeat("\x00", 600<<10))) }, "may have unpacked")
 	f("unsigned", "", func(r *registry) { r.push("latest", layerType, archive(t, stop("x"))) }, "it isn't signed")
 }
 
@@ -279,6 +280,16 @@ func TestLayersDoNotPileUp(t *testing.T) {
 	if n := layers(); n == 0 || n > 20 {
 		t.Errorf("%d blobs are kept", n)
 	}
+	// A place for layers that OPA can't use costs one question, not the process.
+	broken, err := filepath.Glob(filepath.Join(os.Getenv("TMPDIR"), "*", "oci-layout"))
+	if err != nil || len(broken) != 1 {
+		t.Fatalf("%v (%v)", broken, err)
+	}
+	if err := os.WriteFile(broken[0], []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	poll(t, s, bundle.Unreachable, "cannot make a place for its layers")
+	poll(t, s, bundle.Unchanged, "")
 	s.Close()
 	if entries, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(entries) != 0 {
 		t.Errorf("left behind: %v (%v)", entries, err)

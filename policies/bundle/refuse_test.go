@@ -1,12 +1,14 @@
 package bundle_test
 
 import (
+	"archive/tar"
 	"bytes"
 	"compress/gzip"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -25,7 +27,7 @@ func zeros(t *testing.T, names ...string) []byte {
 	t.Helper()
 	f := files{}
 	for _, name := range names {
-		f[name] = strings.Repeat("\x00", 1<<20)
+		f[name] = strings.Repeat("\x00", 64<<10)
 	}
 	return archive(t, f)
 }
@@ -41,7 +43,7 @@ func TestWhatIsRefused(t *testing.T) {
 			k.PEM = key.public
 		}
 		m := bundle.NewMetrics()
-		_, err := tryOpen(t, bundle.Options{URL: newServer(t, content).URL + "/b", Key: k, MaxBytes: 1 << 20, Accept: compiles, Metrics: m})
+		_, err := tryOpen(t, bundle.Options{URL: newServer(t, content).URL + "/b", Key: k, MaxBytes: 64 << 10, Accept: compiles, Metrics: m})
 		switch {
 		case want == "" && err != nil:
 			t.Errorf("%s: %v", name, err)
@@ -91,12 +93,33 @@ func TestWhatIsRefused(t *testing.T) {
 	f("text", []byte("package fourgate\n"), any, "it is no gzip archive")
 	f("half", archive(t, signed)[:300], any, "damaged or incomplete")
 	f("more behind it", append(archive(t, signed), "more"...), any, "damaged or incomplete")
-	f("no tar", gzipped(t, "package fourgate\n"), any, "bundle read failed")
-	noise := make([]byte, 1<<20+1)
+	f("no tar", gzipped(t, "package fourgate\n"), any, "damaged or incomplete")
+	noise := make([]byte, 64<<10+1)
 	_, _ = rand.Read(noise)
-	f("huge", noise, any, "it has more than the 1048576 bytes")
-	f("bomb in one file", gzipped(t, strings.Repeat("\x00", 9<<20)), any, "more than the 8388608 bytes that a bundle may have unpacked")
-	f("bomb in many", zeros(t, "a", "b", "c", "d", "e", "f", "g", "h", "i"), any, "more than the 8388608 bytes that a bundle may have unpacked")
+	f("huge", noise, any, "it has more than the 65536 bytes")
+	f("bomb in one file", gzipped(t, strings.Repeat("\x00", 600<<10)), any, "more than the 524288 bytes that a bundle may have unpacked")
+	f("empty files that are large", sparse(t, 6), any, "more than the 524288 bytes that a bundle may have unpacked")
+	f("bomb in many", zeros(t, "a", "b", "c", "d", "e", "f", "g", "h", "i"), any, "more than the 524288 bytes that a bundle may have unpacked")
+}
+
+// sparse is an archive whose n files have a megabyte each by their headers and nothing in
+// the archive. Go's writer makes none, so that what marks it is written afterwards.
+func sparse(t *testing.T, n int) []byte {
+	t.Helper()
+	var plain bytes.Buffer
+	tarred := tar.NewWriter(&plain)
+	for i := range n {
+		if err := tarred.WriteHeader(&tar.Header{Name: fmt.Sprint(i, ".json"), Typeflag: tar.TypeReg, Mode: 0o600, Format: tar.FormatPAX, PAXRecords: map[string]string{
+			"XNU.sparse.major": "0", "XNU.sparse.minor": "1", "XNU.sparse.name": fmt.Sprint(i, ".json"),
+			"XNU.sparse.size": fmt.Sprint(100 << 10), "XNU.sparse.numblocks": "1", "XNU.sparse.map": fmt.Sprint(100<<10, ",0"),
+		}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := tarred.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return gzipped(t, strings.ReplaceAll(plain.String(), "XNU.", "GNU."))
 }
 
 func gzipped(t *testing.T, text string) []byte {
@@ -184,12 +207,12 @@ func TestWhoSeesTheToken(t *testing.T) {
 	said := &log{}
 	s := open(t, bundle.Options{URL: at.URL + "/first?sig=" + token, Key: bundle.Key{PEM: key.public}, Token: engine.NewSecret(token), Logger: said.logger()})
 	inForce(t, s, "good")
-	for _, r := range at.asked {
+	for _, r := range at.requests() {
 		if got := r.Header.Get("Authorization"); got != "Bearer "+token {
 			t.Errorf("%s was asked with the authorization %q", r.URL.Path, got)
 		}
 	}
-	if got := elsewhere.asked[0].Header.Get("Authorization"); got != "" || len(at.asked) != 2 {
+	if got := elsewhere.requests()[0].Header.Get("Authorization"); got != "" || len(at.requests()) != 2 {
 		t.Errorf("a server elsewhere was shown %q", got)
 	}
 	elsewhere.Close()

@@ -79,8 +79,8 @@ func Open(ctx context.Context, o Options) (*Source, error) {
 	}
 	s := &Source{o: p, turn: make(chan struct{}, 1), stop: make(chan struct{})}
 	if p.place.isOCI() {
-		if s.store, err = os.MkdirTemp("", "fourgate-bundle-*"); err != nil {
-			return nil, fmt.Errorf("cannot make a place for the layers of policy bundle %s: %w", p.place.shown, err)
+		if s.store, err = p.makeStore(); err != nil {
+			return nil, err
 		}
 	}
 	outcome, err := s.ask(ctx, true, 0)
