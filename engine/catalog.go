@@ -65,6 +65,10 @@ func (p keyPrint) String() string { return hex.EncodeToString(p[:]) }
 // Name returns the key's name, which may be shown.
 func (k *Key) Name() string { return k.name }
 
+// Print returns what tells this secret from others of the key's name, as [Fact] carries
+// it.
+func (k *Key) Print() string { return k.print.String() }
+
 // Secret returns the credential.
 func (k *Key) Secret() Secret { return k.secret }
 
