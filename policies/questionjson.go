@@ -90,11 +90,14 @@ func ParseQuestion(text []byte) (engine.Question, error) {
 //
 // Some missing facts follow from those that are there: the budget's time, the completion
 // and phase of a partial failure, attempts_used from the attempt's number. The time of day
-// is that of a clock in the location.
+// is that of a clock in the location, nil for UTC as in [Options].
 func ParsePartialQuestion(text []byte, location *time.Location) (q engine.Question, assumed []string, err error) {
 	given, err := readTree(text)
 	if err != nil {
 		return engine.Question{}, nil, fmt.Errorf("cannot read question: %w", err)
+	}
+	if location == nil {
+		location = time.UTC
 	}
 	q = plainQuestion()
 	q.Now = time.Date(2026, time.January, 5, 12, 0, 0, 0, location) // a monday at noon

@@ -23,6 +23,7 @@ var mayImport = map[string][]string{
 	"policies/replay":        {"engine"},
 	"policies/bundle":        {"engine"},
 	"policies/matrix":        {"engine"},
+	"policies/starter":       {"policies"},
 	"plugins":                {"engine", "plugins/oci"},
 	"plugins/oci":            {},
 	"plugins/sdk":            {},
@@ -38,7 +39,7 @@ var mayImport = map[string][]string{
 	"proxy/sim":              {},
 	"proxy/admin":            {},
 	"proxy":                  {"engine", "proxy/gate", "proxy/judge", "proxy/sse", "proxy/upstream", "proxy/watch"},
-	"cmd/fourgate":           {"engine", "hcl", "policies", "policies/bundle", "policies/matrix", "policies/replay", "plugins", "plugins/starter", "proxy", "proxy/admin", "proxy/ledger", "proxy/sim", "proxy/upstream", "proxy/watch"},
+	"cmd/fourgate":           {"engine", "hcl", "policies", "policies/bundle", "policies/matrix", "policies/replay", "policies/starter", "plugins", "plugins/starter", "proxy", "proxy/admin", "proxy/ledger", "proxy/sim", "proxy/upstream", "proxy/watch"},
 }
 
 // homes says which packages may import a heavy dependency.

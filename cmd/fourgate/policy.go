@@ -5,6 +5,7 @@ import "github.com/spf13/cobra"
 // policyCommands are what can be done with a policy beside running it, in the order of the
 // help.
 var policyCommands = []func(*env) *cobra.Command{
+	policyNewCommand,
 	policyExplainCommand,
 	policyCheckCommand,
 	policyTestCommand,

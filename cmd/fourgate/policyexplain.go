@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -190,12 +189,8 @@ func (f *explainFlags) fromInput(e *env, ground *policyGround) (explained, error
 	if err != nil {
 		return explained{}, fmt.Errorf("cannot read question from %s: %w", name, err)
 	}
-	clock := ground.policy().Location
-	if clock == nil {
-		clock = time.UTC
-	}
 	var x explained
-	if x.question, x.assumed, err = policies.ParsePartialQuestion(text, clock); err != nil {
+	if x.question, x.assumed, err = policies.ParsePartialQuestion(text, ground.policy().Location); err != nil {
 		return explained{}, fmt.Errorf("%s: %w", name, err)
 	}
 	var rest struct {

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	pluginstarter "github.com/fourgate-dev/fourgate/plugins/starter"
+	"github.com/fourgate-dev/fourgate/policies"
+	"github.com/fourgate-dev/fourgate/policies/starter"
+)
+
+func policyNewCommand(e *env) *cobra.Command {
+	var parent, profile string
+	cmd := &cobra.Command{
+		Use: "new [-dir DIR] [-profile NAME] NAME", Short: "Begin a policy", Args: args(cobra.ExactArgs(1)),
+		Long: "Write a small policy into the new directory NAME: a rule that decides one case and leaves the others to\n" +
+			"the default policy, or to a profile; its tests, the schemas, and a README with the next commands.",
+		RunE: func(_ *cobra.Command, list []string) error {
+			dir := filepath.Join(parent, filepath.Clean(list[0]))
+			files, err := starter.Files(filepath.Base(dir), filepath.ToSlash(dir), profile)
+			if err != nil {
+				return usageError{err}
+			}
+			plain := make([]pluginstarter.File, len(files))
+			for i, f := range files {
+				plain[i] = pluginstarter.File(f)
+			}
+			if err := writePlugin(dir, plain); err != nil {
+				return fmt.Errorf("cannot write policy: %w", err)
+			}
+			from := embeddedSource
+			if profile != "" {
+				from = profilePrefix + profile
+			}
+			_, err = fmt.Fprintf(e.stdout, "%s is a policy. Next:\n\n  fourgate policy test %s\n  fourgate policy check %s\n  fourgate policy diff -fact request.caller=batch %s %s\n\nThen change %s, and its tests.\n",
+				dir, dir, dir, from, dir, filepath.Join(dir, "policy.rego"))
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&parent, "dir", "", "make the new directory below this one")
+	cmd.Flags().StringVar(&profile, "profile", "", "leave the other cases to this profile: "+strings.Join(policies.Profiles(), ", "))
+	return cmd
+}
