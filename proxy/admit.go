@@ -199,14 +199,7 @@ func (x *exchange) findChain() *problem {
 	}
 	chain, refusal := x.snapshot.Catalog.Route(x.now(), x.server.around.Standing, &x.request, x.server.around.Rand)
 	if refusal != nil {
-		p := refused(refusal)
-		if refusal.Kind == engine.RefusalNoChannel || refusal.Kind == engine.RefusalRate {
-			// What an outage turned away belongs to its evidence; a wrong key or model is
-			// noise that anybody can make.
-			x.server.around.Ledger.Closed(engine.RecordRefusal(x.now(), &x.request, refusal, p.status))
-			p.recorded = true
-		}
-		return p
+		return x.turnAway(refusal)
 	}
 	x.chain = chain
 	if x.head.nested {
@@ -214,7 +207,23 @@ func (x *exchange) findChain() *problem {
 		// its attempt gets one of ours.
 		x.request.MaxAttempts = 1
 	}
+	if x.snapshot.routed {
+		return x.narrow()
+	}
 	return nil
+}
+
+// turnAway refuses a request that gets no chain.
+func (x *exchange) turnAway(refusal *engine.Refusal) *problem {
+	p := refused(refusal)
+	switch refusal.Kind {
+	case engine.RefusalNoChannel, engine.RefusalRate, engine.RefusalPolicy:
+		// What an outage or a policy turned away belongs to its evidence; a wrong key or
+		// model is noise that anybody can make.
+		x.server.around.Ledger.Closed(engine.RecordRefusal(x.now(), &x.request, refusal, p.status))
+		p.recorded = true
+	}
+	return p
 }
 
 // maxSDKRetry bounds what a caller can claim; LangChain's 6 is the most that any SDK
@@ -232,6 +241,11 @@ func refused(r *engine.Refusal) *problem {
 		p.status, p.code = 429, codeRateLimited
 	case engine.RefusalNoChannel:
 		p.status, p.code = 503, codeNoChannel
+	case engine.RefusalPolicy:
+		p.status, p.code = 503, codePolicyRefused
+		if n := r.Narrowing; n != nil && n.Fault() != "" {
+			p.code = codePolicyError
+		}
 	}
 	return p
 }

@@ -21,6 +21,8 @@ const (
 	codeUnknownModel  code = "model_not_found"
 	codeRateLimited   code = "rate_limit_exceeded"
 	codeNoChannel     code = "fourgate_no_channel"
+	codePolicyRefused code = "policy_refused"
+	codePolicyError   code = "policy_error"
 	codeDraining      code = "fourgate_draining"
 	codeInternal      code = "fourgate_internal"
 	codeUnknownPath   code = "unknown_path"

@@ -113,6 +113,7 @@ type setup struct {
 	callers   bool
 	settings  proxy.Settings
 	policy    policyFunc
+	route     routeFunc // nil has nothing to say before the first attempt
 	basePath  string
 	observer  proxy.Observer
 }
@@ -165,7 +166,11 @@ func (s setup) parts(t testing.TB) proxy.Parts {
 	if s.policy == nil {
 		s.policy = plainPolicy
 	}
-	return proxy.Parts{Catalog: catalog, Policy: s.policy, Classifiers: map[string]engine.Classifier{"c": plainClassifier{}}}
+	var policy engine.Policy = s.policy
+	if s.route != nil {
+		policy = routing{s.policy, s.route}
+	}
+	return proxy.Parts{Catalog: catalog, Policy: policy, Classifiers: map[string]engine.Classifier{"c": plainClassifier{}}}
 }
 
 func (s setup) start(t testing.TB) *gateway {
@@ -326,6 +331,16 @@ func await(t testing.TB, what string, c <-chan struct{}) {
 type policyFunc func(q *engine.Question) engine.Decision
 
 func (f policyFunc) Decide(q *engine.Question) engine.Decision { return f(q) }
+
+type routeFunc func(q *engine.RouteQuestion) engine.RouteAnswer
+
+func (f routeFunc) Route(q *engine.RouteQuestion) engine.RouteAnswer { return f(q) }
+
+// routing is a policy with both entry points.
+type routing struct {
+	policyFunc
+	routeFunc
+}
 
 var passAll = engine.Gates{FailureClass: engine.GatePass, ResponsePhase: engine.GatePass, Idempotency: engine.GatePass, AttemptBudget: engine.GatePass}
 

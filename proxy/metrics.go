@@ -21,6 +21,8 @@ type metrics struct {
 	policyErrors family[string, prometheus.Counter]
 	// decisionTimes are of the policy's answers after a failure.
 	decisionTimes prometheus.Observer
+	routes        family[routeOutcome, prometheus.Counter]
+	widenings     family[engine.Widening, prometheus.Counter]
 	refusals      family[refusalLabels, prometheus.Counter]
 	panics        prometheus.Counter
 }
@@ -68,6 +70,8 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	unknowns := counter("fourgate_unknown_failures_total", "Failures that no classifier knew.", "provider")
 	classifiers := counter("fourgate_classifier_faults_total", "Classifier calls without a usable verdict.", "classifier", "kind")
 	policyErrors := counter("fourgate_policy_errors_total", "Questions to which the policy gave no usable answer.", "kind")
+	routes := counter("fourgate_route_policy_total", "Answers of policies before the first attempt, by what came of the chain.", "outcome")
+	widenings := counter("fourgate_policy_widenings_total", "Attempts of policies to widen a chain or its budget. Each was refused.", "what")
 	refusals := counter("fourgate_refusals_total", "Requests refused before any upstream call.", "endpoint", "code")
 	panics := prometheus.NewCounter(prometheus.CounterOpts{Name: "fourgate_panics_total", Help: "Requests ended by a defect of the proxy."})
 	durations := prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -76,7 +80,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	decisionTimes := prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: "fourgate_policy_eval_seconds", Help: "Time that the policy took to answer after a failure, remembered answers included.", Buckets: decisionBuckets,
 	})
-	for _, c := range []prometheus.Collector{requests, attempts, decisions, interlocks, unknowns, classifiers, policyErrors, refusals, panics, durations, decisionTimes} {
+	for _, c := range []prometheus.Collector{requests, attempts, decisions, interlocks, unknowns, classifiers, policyErrors, routes, widenings, refusals, panics, durations, decisionTimes} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}
@@ -105,6 +109,12 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		}),
 		policyErrors: newFamily(func(kind string) prometheus.Counter {
 			return policyErrors.WithLabelValues(kind)
+		}),
+		routes: newFamily(func(o routeOutcome) prometheus.Counter {
+			return routes.WithLabelValues(string(o))
+		}),
+		widenings: newFamily(func(w engine.Widening) prometheus.Counter {
+			return widenings.WithLabelValues(w.String())
 		}),
 		refusals: newFamily(func(l refusalLabels) prometheus.Counter {
 			return refusals.WithLabelValues(l.endpoint.String(), string(l.code))

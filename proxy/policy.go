@@ -59,6 +59,61 @@ func (x *exchange) ask(in *engine.Ask) engine.Event {
 	return &x.events.decided
 }
 
+// routeOutcome is what a policy made of a chain before the first attempt.
+type routeOutcome string
+
+const (
+	routeUnchanged routeOutcome = "unchanged"
+	routeNarrowed  routeOutcome = "narrowed"
+	routeRefused   routeOutcome = "refused"
+	routeError     routeOutcome = "error"
+)
+
+// narrow asks the policy of the primary group once, before the first attempt, which
+// channels of the chain may serve the request. What it can't answer serves nobody.
+func (x *exchange) narrow() *problem {
+	policy := x.snapshot.policies[x.chain.Group()].route
+	if policy == nil {
+		return nil
+	}
+	q := x.chain.RouteQuestion(&x.request, x.now())
+	answer := policy.Route(&q)
+	chain, narrowing, refusal := x.chain.Narrow(answer)
+	m := x.server.metrics
+	m.routes.of(outcomeOf(narrowing, refusal)).Inc()
+	if answer.Fault != "" {
+		m.policyErrors.of(answer.Fault).Inc()
+		x.server.policyLog.tell(x, "the policy gave no usable answer before the first attempt, so the request was refused",
+			fault{kind: answer.Fault, rule: answer.Rule, why: answer.Why})
+	}
+	if narrowing != nil {
+		for _, w := range narrowing.Refused() {
+			m.widenings.of(w).Inc()
+			x.server.policyLog.tell(x, "the policy tried to widen the chain before the first attempt, and that part of its answer was refused",
+				fault{kind: w.String(), rule: answer.Rule, why: "a policy may drop and reorder the channels it was shown and tighten the budget, nothing else"})
+		}
+	}
+	if refusal != nil {
+		return x.turnAway(refusal)
+	}
+	x.chain = chain
+	return nil
+}
+
+func outcomeOf(n *engine.Narrowing, refusal *engine.Refusal) routeOutcome {
+	switch {
+	case n == nil:
+		return routeUnchanged
+	case n.Fault() != "":
+		return routeError
+	case refusal != nil:
+		return routeRefused
+	case len(n.Dropped()) > 0 || n.Reordered() || n.Attempts() != 0 || n.PerRoute() != 0 || n.Deadline() != 0:
+		return routeNarrowed
+	}
+	return routeUnchanged
+}
+
 // fault is what a policy got wrong, as a log tells it.
 type fault struct{ kind, rule, why string }
 
@@ -66,8 +121,10 @@ type fault struct{ kind, rule, why string }
 // line a minute of each kind says what was wrong, so that an outage can't flood the log.
 type faultLog struct {
 	mu   sync.Mutex
-	last map[string]faultSeen // by kind, which is a closed set
+	last map[faultKey]faultSeen // closed sets of messages and kinds
 }
+
+type faultKey struct{ message, kind string }
 
 type faultSeen struct {
 	at     time.Time
@@ -78,19 +135,19 @@ const faultLogEvery = time.Minute
 
 // tell logs a fault unless one of its kind was logged lately.
 func (l *faultLog) tell(x *exchange, message string, f fault) {
-	now := x.now()
+	now, key := x.now(), faultKey{message, f.kind}
 	l.mu.Lock()
 	if l.last == nil {
-		l.last = map[string]faultSeen{}
+		l.last = map[faultKey]faultSeen{}
 	}
-	seen, known := l.last[f.kind]
+	seen, known := l.last[key]
 	if known && now.Sub(seen.at) < faultLogEvery {
 		seen.silent++
-		l.last[f.kind] = seen
+		l.last[key] = seen
 		l.mu.Unlock()
 		return
 	}
-	l.last[f.kind] = faultSeen{at: now}
+	l.last[key] = faultSeen{at: now}
 	l.mu.Unlock()
 	x.server.around.Logger.Error(message, slog.String("policy_fault", f.kind), slog.String("rule", f.rule), slog.String("why", f.why),
 		slog.String("request_id", x.id), slog.Int("silent_since_last", seen.silent))
