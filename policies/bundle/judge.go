@@ -21,7 +21,7 @@ func (s *Source) isPatient() bool {
 }
 
 // begin waits for the turn. It returns a context that Close, and for a question that lets
-// the server wait Poll, too, ends; how long the server may really wait; and what gives
+// the server wait Poll and Wake, too, end; how long the server may really wait; and what gives
 // the turn back.
 func (s *Source) begin(ctx context.Context, wait time.Duration) (context.Context, time.Duration, func(), error) {
 	select {
@@ -37,7 +37,7 @@ func (s *Source) begin(ctx context.Context, wait time.Duration) (context.Context
 		<-s.turn
 		return nil, 0, nil, errClosed
 	}
-	if s.urgent > 0 {
+	if s.urgent > 0 || len(s.wake) > 0 {
 		wait = 0
 	}
 	ctx, cancel := context.WithCancelCause(ctx)

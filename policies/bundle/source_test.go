@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -84,7 +86,7 @@ func TestTheLastGoodBundleStays(t *testing.T) {
 	at.offer(key.bundle(t, stop("better")))
 	poll(t, s, bundle.Activated, "")
 	inForce(t, s, "better")
-	for _, words := range []string{"http.send", "it isn't signed", "502", "offered again", "revision=better"} {
+	for _, words := range []string{"http.send", "it isn't signed", "502 Bad Gateway", "offered again", "revision=better"} {
 		if strings.Count(said.String(), words) != 1 {
 			t.Errorf("want %q to be logged once:\n%s", words, said)
 		}
@@ -273,7 +275,9 @@ func TestCloseDuringADownload(t *testing.T) {
 func TestTheServerMayHoldItsAnswerBack(t *testing.T) {
 	t.Parallel()
 	key := newPair(t, elliptic.P256())
-	current, changed := key.bundle(t, stop("one")), make(chan []byte)
+	var current atomic.Value
+	current.Store(key.bundle(t, stop("one")))
+	changed := make(chan []byte)
 	held := make(chan string, 10)
 	at := newServer(t, nil)
 	at.set(nil, func(w http.ResponseWriter, r *http.Request) {
@@ -287,7 +291,7 @@ func TestTheServerMayHoldItsAnswerBack(t *testing.T) {
 			}
 			return
 		}
-		_, _ = w.Write(current)
+		_, _ = w.Write(current.Load().([]byte))
 	})
 	s := open(t, bundle.Options{URL: at.URL, Key: bundle.Key{PEM: key.public}, Poll: time.Millisecond, LongPoll: time.Hour})
 	if prefer := <-held; prefer != "modes=snapshot;wait=3600" {
@@ -296,9 +300,40 @@ func TestTheServerMayHoldItsAnswerBack(t *testing.T) {
 	changed <- key.bundle(t, stop("two"))
 	waitFor(t, func() bool { return s.Current().Revision == "two" })
 	<-held
-	current = key.bundle(t, stop("three"))
+	current.Store(key.bundle(t, stop("three")))
 	poll(t, s, bundle.Activated, "") // doesn't wait for an hour
 	inForce(t, s, "three")
+	<-held
+	current.Store(key.bundle(t, stop("four")))
+	s.Wake()
+	waitFor(t, func() bool { return s.Current().Revision == "four" })
+}
+
+func TestWake(t *testing.T) {
+	t.Parallel()
+	key := newPair(t, elliptic.P256())
+	at := newServer(t, key.bundle(t, stop("one")))
+	var mu sync.Mutex
+	missing := errors.New("a parameter is missing")
+	s := open(t, bundle.Options{URL: at.URL, Key: bundle.Key{PEM: key.public}, Accept: func(_ context.Context, b bundle.Bundle) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if b.Revision == "two" {
+			return missing
+		}
+		return nil
+	}})
+	at.offer(key.bundle(t, stop("two")))
+	mu.Lock()
+	s.Wake()
+	s.Wake()
+	mu.Unlock()
+	waitFor(t, func() bool { return s.Status().Last == bundle.Refused })
+	mu.Lock()
+	missing = nil
+	s.Wake() // as a reload does, with the lock that Accept takes
+	mu.Unlock()
+	waitFor(t, func() bool { return s.Current().Revision == "two" })
 }
 
 func TestTheContextBoundsOpen(t *testing.T) {
