@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -13,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fourgate-dev/fourgate/engine"
-	"github.com/fourgate-dev/fourgate/hcl"
+	"github.com/fourgate-dev/fourgate/policies"
 )
 
 type chainLink struct {
@@ -36,11 +38,24 @@ type chainOut struct {
 }
 
 type chainAnswer struct {
-	Caller   string      `json:"caller"`
-	Model    string      `json:"model"`
-	Endpoint string      `json:"endpoint"`
-	Chain    []chainLink `json:"chain"`
-	Out      []chainOut  `json:"out"`
+	Caller   string       `json:"caller"`
+	Model    string       `json:"model"`
+	Endpoint string       `json:"endpoint"`
+	Chain    []chainLink  `json:"chain"`
+	Out      []chainOut   `json:"out"`
+	Policy   *chainPolicy `json:"policy,omitempty"`
+}
+
+// chainPolicy is what the policy made of the chain, if it had a say.
+type chainPolicy struct {
+	Rule       string   `json:"rule"`
+	Reason     string   `json:"reason"`
+	Fault      string   `json:"policy_fault,omitempty"`
+	Reordered  bool     `json:"reordered"`
+	Attempts   int      `json:"attempts,omitempty"` // where it was tightened, as the next two
+	PerRoute   int      `json:"per_route,omitempty"`
+	DeadlineMS int64    `json:"deadline_ms,omitempty"`
+	Refused    []string `json:"refused,omitempty"` // what would have widened the chain
 }
 
 func chainCommand(e *env) *cobra.Command {
@@ -50,17 +65,19 @@ func chainCommand(e *env) *cobra.Command {
 		Use:   "chain -c FILE [-caller NAME] [-endpoint NAME] MODEL",
 		Short: "Show the exact chain that a request would walk",
 		Long: "Show the exact chain that a request for MODEL would walk when everything is well, and\n" +
-			"why each other channel is out. Nothing is sent anywhere.",
+			"why each other channel is out. A policy that chooses channels is asked, about a plain\n" +
+			"request of this moment. Nothing is sent to a provider.",
 		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, list []string) error {
-			config, diags := hcl.Load(path, hcl.Environment{LookupEnv: e.lookup})
-			if diags.HasErrors() {
+			l, source, diags := newCompiler(nil).openAll(cmd.Context(), path, e, slog.New(slog.NewTextHandler(e.stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
+			source.close()
+			if l == nil {
 				if err := report(e.stderr, diags, false); err != nil {
 					return err
 				}
 				return reportedError{}
 			}
-			answer, err := explainChain(config.Catalog, callerName, endpointName, list[0])
+			answer, err := explainChain(l, e.now(), callerName, endpointName, list[0])
 			if err != nil {
 				return err
 			}
@@ -78,7 +95,8 @@ func chainCommand(e *env) *cobra.Command {
 }
 
 // explainChain asks the engine, as a request would.
-func explainChain(catalog *engine.Catalog, callerName, endpointName, model string) (chainAnswer, error) {
+func explainChain(l *loaded, now time.Time, callerName, endpointName, model string) (chainAnswer, error) {
+	catalog := l.config.Catalog
 	caller, err := findCaller(catalog, callerName)
 	if err != nil {
 		return chainAnswer{}, err
@@ -89,11 +107,13 @@ func explainChain(catalog *engine.Catalog, callerName, endpointName, model strin
 	}
 	want := engine.Contract{Model: model, Endpoint: endpoint}
 	rnd := rand.New(rand.NewPCG(1, 1))
-	chain, outs, refusal := catalog.Explain(time.Now(), engine.NewStanding(), &engine.Request{Caller: caller, Contract: want}, rnd)
+	req := &engine.Request{ID: "chain", Caller: caller, Contract: want, Idempotency: engine.Idempotency{ReplaySafe: true, Effects: engine.EffectsNone}, Arrived: now}
+	chain, outs, refusal := catalog.Explain(now, engine.NewStanding(), req, rnd)
 	if refusal != nil {
 		return chainAnswer{}, fmt.Errorf("%s", refusal.Message)
 	}
-	answer := chainAnswer{caller.Name(), model, endpoint.String(), []chainLink{}, []chainOut{}}
+	answer := chainAnswer{Caller: caller.Name(), Model: model, Endpoint: endpoint.String(), Chain: []chainLink{}, Out: []chainOut{}}
+	chain = answer.narrow(l, chain, req, now)
 	for _, ch := range chain.Channels() {
 		link := chainLink{ch.Name(), ch.Group().Name(), ch.Provider().Name(), ch.ModelSent(model), nil}
 		if c := ch.Cost(); c.Given {
@@ -112,6 +132,61 @@ func explainChain(catalog *engine.Catalog, callerName, endpointName, model strin
 		}
 	}
 	return answer, nil
+}
+
+// narrow asks the policy that decides for the chain, if it has a say before the first
+// attempt, and notes what it leaves out.
+func (a *chainAnswer) narrow(l *loaded, chain engine.Chain, req *engine.Request, now time.Time) engine.Chain {
+	policy := l.parts.Policy
+	if own, ok := l.parts.GroupPolicies[chain.Group().Name()]; ok {
+		policy = own
+	}
+	asked, ok := policy.(*policies.Set)
+	if !ok || !asked.HasRoute() {
+		return chain
+	}
+	q := chain.RouteQuestion(req, now)
+	answer := asked.Route(&q)
+	next, n, _ := chain.Narrow(answer)
+	if n == nil {
+		return chain
+	}
+	a.Policy = &chainPolicy{
+		Rule: n.Rule(), Reason: n.Reason().String(), Fault: n.Fault(), Reordered: n.Reordered(),
+		Attempts: n.Attempts(), PerRoute: n.PerRoute(), DeadlineMS: n.Deadline().Milliseconds(),
+	}
+	for _, w := range n.Refused() {
+		a.Policy.Refused = append(a.Policy.Refused, w.String())
+	}
+	why := "dropped by policy " + cmp.Or(n.Rule(), n.Reason().String())
+	if n.Fault() != "" {
+		why = "policy_error: " + n.Fault() + ": " + answer.Why
+	}
+	for _, ch := range chain.Channels() {
+		if !slices.Contains(next.Channels(), ch) {
+			a.Out = append(a.Out, chainOut{ch.Name(), ch.Group().Name(), why})
+		}
+	}
+	return next
+}
+
+// text says what the policy made of the chain besides what it has left out.
+func (p *chainPolicy) text() string {
+	var parts []string
+	add := func(when bool, format string, args ...any) {
+		if when {
+			parts = append(parts, fmt.Sprintf(format, args...))
+		}
+	}
+	add(p.Reordered, "reordered the chain")
+	add(p.Attempts > 0, "allows %s", count(p.Attempts, "attempt"))
+	add(p.PerRoute > 0, "allows %s on one channel", count(p.PerRoute, "attempt"))
+	add(p.DeadlineMS > 0, "shortens the deadline to %s", time.Duration(p.DeadlineMS)*time.Millisecond)
+	add(len(p.Refused) > 0, "was refused what would widen the chain: %s", strings.Join(p.Refused, ", "))
+	if len(parts) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("policy %s (%s) %s\n", p.Rule, p.Reason, strings.Join(parts, ", "))
 }
 
 // outOfContract says why a whole group is not asked, or nothing.
@@ -189,6 +264,9 @@ func drawChain(w io.Writer, a chainAnswer) error {
 		t.AppendRow(table.Row{i + 1, l.Channel, l.Group, l.Provider, l.SendsAs, in, out})
 	}
 	fmt.Fprintln(w, t.Render())
+	if a.Policy != nil {
+		fmt.Fprint(w, a.Policy.text())
+	}
 	if len(a.Out) == 0 {
 		return nil
 	}

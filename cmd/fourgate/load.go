@@ -33,7 +33,7 @@ type loaded struct {
 // compiler makes parts of what configurations name. One lives as long as the process, so
 // that a reload compiles only what has changed.
 type compiler struct {
-	host     *plugins.Host
+	host     *plugins.Host // nil leaves classifiers out
 	policies policies.Loader
 	bundles  *bundle.Metrics
 }
@@ -99,6 +99,9 @@ func (c *compiler) compile(ctx context.Context, named hcl.Named) (*loaded, hcl.D
 		parts: proxy.Parts{Classifiers: map[string]engine.Classifier{}, GroupPolicies: map[string]engine.Policy{}},
 	}
 	diags := c.compilePolicies(ctx, l, nil)
+	if c.host == nil {
+		return l, diags
+	}
 	for _, m := range named.Classifiers {
 		classifier, err := c.host.Load(ctx, moduleOf(m))
 		if err != nil {
