@@ -37,6 +37,7 @@ func policyDiffCommand(e *env) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			q.sources = out.html != ""
 			actions := q.actions
 			q.actions = nil // both sides of a change have one
 			from, err := q.matrixOf(cmd.Context(), e, list[0])

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/fourgate-dev/fourgate/engine"
+	"github.com/fourgate-dev/fourgate/policies"
 	"github.com/fourgate-dev/fourgate/policies/matrix"
 )
 
@@ -41,6 +42,7 @@ func policyMatrixCommand(e *env) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			q.sources = out.html != ""
 			source := embeddedSource
 			if q.ground != nil {
 				source = configSource
@@ -99,6 +101,7 @@ type inquiry struct {
 	facts   matrix.Facts
 	classes []engine.Class
 	actions []engine.Action
+	sources bool // the texts of rules are wanted
 }
 
 // open reads the flags and the configuration that they name.
@@ -155,7 +158,22 @@ func (q *inquiry) matrixOf(ctx context.Context, e *env, source string) (*matrix.
 		m.Policy = fmt.Sprintf("%s group %s", q.ground.path, q.ground.group.Name())
 	}
 	m.Answers = matrix.Only(answers, q.classes, q.actions)
+	if q.sources {
+		m.Sources = sourcesOf(set, m)
+	}
 	return m, nil
+}
+
+// sourcesOf are the texts of the rules that have answered.
+func sourcesOf(set *policies.Set, m *matrix.Matrix) map[string]string {
+	texts := map[string]string{}
+	for _, a := range m.Answers {
+		if _, known := texts[a.Decision.Rule]; !known && a.Decision.Rule != "" {
+			rule := set.Explain(m.Facts.Question(a.Cell)).Rule
+			texts[rule.Place] = rule.Text
+		}
+	}
+	return texts
 }
 
 // patience is how long work goes on without a word on a terminal.

@@ -1,6 +1,7 @@
 package matrix
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -15,6 +16,7 @@ type Diff struct {
 	From, To string // how the user has named the policies
 	// FromRevision and ToRevision are of the policies' content.
 	FromRevision, ToRevision string
+	FromSources, ToSources   map[string]string // as Matrix.Sources
 	Facts                    Facts
 	Asked                    int // cells that were compared
 	// Moved are the cells where something else happens: another action, another channel,
@@ -28,7 +30,10 @@ type Diff struct {
 // Compare makes a diff of two matrices of the same cells with the same facts. With
 // actions it has only the changes from or to one of them.
 func Compare(from, to *Matrix, actions []engine.Action) *Diff {
-	d := &Diff{From: from.Policy, To: to.Policy, FromRevision: from.Revision, ToRevision: to.Revision, Facts: from.Facts, Asked: len(from.Answers)}
+	d := &Diff{
+		From: from.Policy, To: to.Policy, FromRevision: from.Revision, ToRevision: to.Revision,
+		FromSources: from.Sources, ToSources: to.Sources, Facts: from.Facts, Asked: len(from.Answers),
+	}
 	for i := range from.Answers {
 		c := Change{from.Answers[i], to.Answers[i]}
 		if len(actions) > 0 && !slices.Contains(actions, c.From.Decision.Action) && !slices.Contains(actions, c.To.Decision.Action) {
@@ -101,7 +106,7 @@ func (c *Change) details(f *Facts) []string {
 func (a *Answer) detail(name string, f *Facts) string {
 	switch name {
 	case "reason":
-		return a.reason(f)
+		return cmp.Or(a.reason(f), "none")
 	case "delay_ms":
 		if d, given := a.Decision.Delay.Get(); given {
 			return short(d)

@@ -14,7 +14,7 @@ func (d *Diff) WriteText(w io.Writer) error {
 		_, err := io.WriteString(w, b.String())
 		return err
 	}
-	fmt.Fprintf(&b, "A %s\nB %s\n%s\n", d.From, d.To, d.summary())
+	fmt.Fprintf(&b, "A %s\nB %s\n%s", d.From, d.To, wrapped(d.summary(), ""))
 	d.Facts.write(&b)
 	from, to := rulesBehind(d.Moved)
 	if len(d.Moved) > 0 {

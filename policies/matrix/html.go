@@ -45,7 +45,7 @@ type ruleList struct {
 
 type ruleLine struct {
 	Number, Place string
-	Source        string // its text, if the place could be read
+	Source        string // its text, if it is known
 	Cells         int
 }
 
@@ -76,7 +76,7 @@ func (m *Matrix) WriteHTML(w io.Writer) error {
 	p := page{
 		Title: "Decision matrix", Policies: []policyHead{{"", m.Policy, m.Revision}}, Summary: m.count(),
 		Counts: countsOf(m.Answers), Maps: maps(&m.Facts, tiles),
-		Rules: []ruleList{{"Rules", r.lines(cells)}},
+		Rules: []ruleList{{"Rules", r.lines(cells, m.Sources)}},
 	}
 	return p.write(w, &m.Facts)
 }
@@ -98,7 +98,7 @@ func (d *Diff) WriteHTML(w io.Writer) error {
 		if c.moved() {
 			t.Was = c.From.marked()
 		}
-		t.Changes = c.details(&d.Facts)
+		t.Changes, t.Minor = c.details(&d.Facts), t.Was == ""
 		tiles[c.To.Cell] = t
 		cellsFrom[c.From.Decision.Rule]++
 		cellsTo[c.To.Decision.Rule]++
@@ -107,7 +107,9 @@ func (d *Diff) WriteHTML(w io.Writer) error {
 		Title: "Policy diff", Diff: true, Same: d.Same(), Summary: d.summary(),
 		Policies: []policyHead{{"A", d.From, d.FromRevision}, {"B", d.To, d.ToRevision}},
 		Maps:     maps(&d.Facts, tiles),
-		Rules:    []ruleList{{"Rules of A", from.lines(cellsFrom)}, {"Rules of B", to.lines(cellsTo)}},
+		Rules: []ruleList{
+			{"Rules of A", from.lines(cellsFrom, d.FromSources)}, {"Rules of B", to.lines(cellsTo, d.ToSources)},
+		},
 	}
 	return p.write(w, &d.Facts)
 }
@@ -136,10 +138,17 @@ func (p *page) write(w io.Writer, f *Facts) error {
 
 // tile is an answer as a map shows it.
 func (a *Answer) tile(r *rules) tile {
-	kind := a.kind()
+	kind, d := a.kind(), &a.Decision
+	brief, reason := d.Action.String(), d.Reason.String()
+	if d.Channel != "" {
+		brief += " " + d.Channel
+	}
+	if d.Fault != "" {
+		reason = d.Fault
+	}
 	return tile{
-		Kind: kind, Icon: icons[kind], Does: a.does(), Reason: a.Decision.Reason.String(), Rule: r.name(a.Decision.Rule), RulePlace: a.Decision.Rule,
-		Effects: a.effects(), Interlock: a.Interlock.String(), Why: a.Decision.Why,
+		Kind: kind, Icon: icons[kind], Brief: brief, Does: a.does(), Reason: reason, Rule: r.name(d.Rule), RulePlace: d.Rule,
+		Effects: a.effects(), Interlock: a.Interlock.String(), Why: d.Why,
 	}
 }
 
@@ -168,10 +177,10 @@ func countsOf(answers []Answer) []actionCount {
 }
 
 // lines are the rules for the page.
-func (r *rules) lines(cells map[string]int) []ruleLine {
+func (r *rules) lines(cells map[string]int, sources map[string]string) []ruleLine {
 	lines := make([]ruleLine, len(r.places))
 	for i, place := range r.places {
-		lines[i] = ruleLine{Number: r.name(place), Place: place, Cells: cells[place]}
+		lines[i] = ruleLine{Number: r.name(place), Place: place, Source: sources[place], Cells: cells[place]}
 	}
 	return lines
 }

@@ -19,17 +19,30 @@ type tile struct {
 	Rows, Columns int
 	Kind          string // of the style: an action, "fault", "same", or empty for no cell
 	Icon          string
-	Does          string
+	Brief         string // the action alone
+	Does          string // with all that belongs to it
 	Was           string // in a diff: what was done before
 	Reason        string
 	Rule, RuleWas string // number of a rule, with its letter in a diff
 	RulePlace     string
 	Effects       string
 	Changes       []string // in a diff: other things that differ
+	Minor         bool     // in a diff: nothing but these
 	Interlock     string
 	Why           string // of a fault
 	Where         string
 	Narrow        bool // too small for the reason
+}
+
+// Lines are what a tile says below its action: the reason, or what a diff has found.
+func (t tile) Lines() []string {
+	switch {
+	case t.Minor:
+		return t.Changes
+	case t.Reason != "":
+		return []string{t.Reason}
+	}
+	return nil
 }
 
 type mapRow struct {

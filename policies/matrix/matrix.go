@@ -20,9 +20,11 @@ type Answer struct {
 // Matrix is a policy's answers with what they rest on.
 type Matrix struct {
 	Policy   string // how the user has named it
-	Revision string // of a bundle; may be empty
+	Revision string // of its content; may be empty
 	Facts    Facts
 	Answers  []Answer // of all cells, or of those that were asked for, in the order of [Cells]
+	// Sources are the texts of rules by their place, for the page; may lack some.
+	Sources map[string]string
 }
 
 // Ask asks a policy about every cell, in the order of [Cells]. Its error is ctx's. After
@@ -33,18 +35,23 @@ func Ask(ctx context.Context, p engine.Policy, f Facts, progress func(done int))
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		q := f.Question(c)
-		a := Answer{Cell: c, Decision: p.Decide(&q)}
-		// A same-route attempt that is put off by the upstream's wait does happen.
-		if _, follows := engine.Follows(&q, a.Decision); !follows {
-			a.Interlock = engine.Foresee(&q, a.Decision)
-		}
-		answers = append(answers, a)
+		answers = append(answers, answer(p, &f, c))
 		if progress != nil {
 			progress(len(answers))
 		}
 	}
 	return answers, nil
+}
+
+// answer asks about one cell.
+func answer(p engine.Policy, f *Facts, c engine.Cell) Answer {
+	q := f.Question(c)
+	a := Answer{Cell: c, Decision: p.Decide(&q)}
+	// A same-route attempt that is put off by the upstream's wait does happen.
+	if _, follows := engine.Follows(&q, a.Decision); !follows {
+		a.Interlock = engine.Foresee(&q, a.Decision)
+	}
+	return a
 }
 
 // Only leaves the answers of these classes with these actions; none of them means all.

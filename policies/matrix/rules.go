@@ -50,10 +50,11 @@ func (r *rules) name(place string) string {
 	return ""
 }
 
-// mark is the number as it stands beside an action.
+// mark is the number as it stands beside an action: [3], or with a letter A3.
 func (r *rules) mark(place string) string {
-	if n := r.name(place); n != "" {
-		return "[" + n + "]"
+	n := r.name(place)
+	if n == "" || r.letter != "" {
+		return n
 	}
-	return ""
+	return "[" + n + "]"
 }

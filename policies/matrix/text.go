@@ -17,7 +17,7 @@ import (
 const width = 80
 
 // minColumn is the width from which a column isn't narrowed.
-const minColumn = 24
+const minColumn = 14
 
 // WriteText writes the matrix for a terminal of 80 columns: classes that are treated
 // alike together, equal cells in one row, and each cell in exactly one row.
