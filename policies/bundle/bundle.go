@@ -38,7 +38,7 @@ type Bundle struct {
 // ReadFile reads a bundle from a file. With a key it must be signed with that; with nil
 // it is trusted like any other local file, and a signature isn't looked at.
 func ReadFile(file string, key *Key) (Bundle, error) {
-	var verify verifier
+	verify := verifier{trusting: key == nil}
 	if key != nil {
 		var err error
 		if verify, err = key.verifier(); err != nil {
@@ -81,8 +81,8 @@ func (v verifier) read(raw []byte, unpacked int64) (Bundle, error) {
 	reader := opa.NewCustomReader(opa.NewTarballLoaderWithBaseURL(bytes.NewReader(raw), "").WithSizeLimitBytes(unpacked)).
 		WithSizeLimitBytes(unpacked).
 		WithRegoVersion(ast.RegoV1).
-		WithBundleVerificationConfig(v.config).
-		WithSkipBundleVerification(v.config == nil)
+		WithBundleVerificationConfig(v.configuration()).
+		WithSkipBundleVerification(v.trusting)
 	read, err := reader.Read()
 	if err != nil {
 		return Bundle{}, explain(err)

@@ -17,7 +17,8 @@ import (
 // carrier carries the requests of one download for OPA's downloaders, as their
 // transport. They bound neither what comes in nor what it unpacks to, can't be cancelled
 // without leaving a goroutine behind, and tell a refused bundle from a lost connection
-// by its words alone; the carrier does all that. It serves one goroutine.
+// by its words alone; the carrier does all that. A registry is asked from several
+// goroutines, which are all done when OPA's call returns.
 type carrier struct {
 	*prepared
 	// ctx is the download's. It is stored because OPA is between whoever cancels and
@@ -162,10 +163,10 @@ func (c *carrier) mayShow(r *http.Request) bool {
 // one: OPA's downloader believes its word.
 func (c *carrier) checkPinned(response *http.Response) error {
 	_, asked, pinned := strings.Cut(response.Request.URL.Path, "/manifests/sha256:")
-	if !c.place.isOCI() || !pinned || response.StatusCode != http.StatusOK {
-		return nil
+	if !pinned || !c.place.isOCI() || response.Request.Method != http.MethodHead || response.StatusCode != http.StatusOK {
+		return nil // an answer to GET is compared with the digest
 	}
-	if got := response.Header.Get("Docker-Content-Digest"); response.Request.Method == http.MethodHead && got != "sha256:"+asked {
+	if got := response.Header.Get("Docker-Content-Digest"); got != "sha256:"+asked {
 		return fmt.Errorf("its registry was asked for sha256:%s and answered with %q", asked, got)
 	}
 	return nil

@@ -29,8 +29,8 @@ type answer struct {
 }
 
 // fetch downloads the bundle unless it is the one that is known by its ETag, and gives
-// the server that long to wait for a new one. One downloader makes one download: nothing of a
-// failed one is left for the next.
+// the server that long to wait for a new one. A downloader makes one download: nothing
+// of a failed one is left for the next.
 func (p *prepared) fetch(ctx context.Context, store string, known seen, wait time.Duration) answer {
 	limit := p.Timeout + wait
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %v", limit))
@@ -58,7 +58,7 @@ func (p *prepared) fetch(ctx context.Context, store string, known seen, wait tim
 		if err != nil {
 			return answer{lost: err}
 		}
-		d = d.WithCallback(note).WithBundleVerificationConfig(p.verify.config).WithSizeLimitBytes(unpacked).WithBundleParserOpts(options)
+		d = d.WithCallback(note).WithBundleVerificationConfig(p.verify.configuration()).WithSizeLimitBytes(unpacked).WithBundleParserOpts(options)
 		d.SetCache(known.etag)
 		failed = d.Trigger(whole)
 	} else {
@@ -66,11 +66,14 @@ func (p *prepared) fetch(ctx context.Context, store string, known seen, wait tim
 			config.Polling.LongPollingTimeoutSeconds = &seconds
 		}
 		d := download.New(config, client, p.place.path).WithCallback(note).
-			WithBundleVerificationConfig(p.verify.config).WithSizeLimitBytes(unpacked).WithBundleParserOpts(options)
+			WithBundleVerificationConfig(p.verify.configuration()).WithSizeLimitBytes(unpacked).WithBundleParserOpts(options)
 		d.SetCache(known.etag)
 		failed = d.Trigger(whole)
 	}
 	a := answer{etag: c.etag, patient: c.patient}
+	if p.place.isOCI() {
+		a.etag = update.ETag // the layer's digest, if all went well
+	}
 	if failed != nil {
 		if reason, refused := c.failure(failed); refused {
 			a.refused = reason
@@ -78,9 +81,6 @@ func (p *prepared) fetch(ctx context.Context, store string, known seen, wait tim
 			a.lost = reason
 		}
 		return a
-	}
-	if p.place.isOCI() {
-		a.etag = update.ETag // the layer's digest
 	}
 	if update.Bundle == nil {
 		return a

@@ -20,9 +20,8 @@ func (s *Source) isPatient() bool {
 	return s.o.LongPoll > 0 && s.patient
 }
 
-// begin waits for the turn. It returns a context that Close, and for a question that lets
-// the server wait Poll and Wake, too, end; how long the server may really wait; and what gives
-// the turn back.
+// begin waits for the turn. It returns a context, which Close ends, and Poll and Wake do
+// if the server may wait; how long it really may; and what gives the turn back.
 func (s *Source) begin(ctx context.Context, wait time.Duration) (context.Context, time.Duration, func(), error) {
 	select {
 	case s.turn <- struct{}{}:
@@ -140,7 +139,7 @@ func (s *Source) startFromCache(ctx context.Context) error {
 		s.seen.etag = digestETag(b.Digest)
 	}
 	s.putInForce(b, FromCache)
-	s.o.Logger.Warn("The last good policy bundle is in force.", "revision", b.Revision, "digest", b.Digest)
+	s.o.Logger.Warn("The last good policy bundle is in force.", "revision", b.Revision, "digest", b.Digest, "error", s.Status().Problem)
 	return nil
 }
 
@@ -164,6 +163,7 @@ func (s *Source) report(outcome Outcome, err error) {
 	now := s.status
 	s.mu.Unlock()
 	switch {
+	case now.Digest == "": // at a start, whose error or last good bundle says it
 	case outcome == Activated:
 		s.o.Logger.Info("A new policy bundle is in force.", "revision", now.Revision, "digest", now.Digest)
 	case outcome == Refused && before.Problem != now.Problem:

@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/rsa"
 	"crypto/x509"
@@ -33,8 +34,20 @@ type Key struct {
 	Scope string
 }
 
-// verifier verifies signatures the way OPA does. The zero verifier reads without it.
-type verifier struct{ config *opa.VerificationConfig }
+// verifier verifies signatures the way OPA does. The zero verifier refuses every bundle.
+type verifier struct {
+	config   *opa.VerificationConfig
+	trusting bool // takes bundles without looking at signatures
+}
+
+// configuration is for OPA's readers, which take none for permission to skip the
+// signature of a bundle that has none.
+func (v verifier) configuration() *opa.VerificationConfig {
+	if v.trusting {
+		return nil
+	}
+	return cmp.Or(v.config, &opa.VerificationConfig{})
+}
 
 func (k Key) verifier() (verifier, error) {
 	algorithm, err := k.algorithm()
@@ -43,9 +56,9 @@ func (k Key) verifier() (verifier, error) {
 	}
 	config := &opa.KeyConfig{Key: k.PEM, Algorithm: algorithm, Scope: k.Scope}
 	if k.ID != "" {
-		return verifier{opa.NewVerificationConfig(map[string]*opa.KeyConfig{k.ID: config}, "", k.Scope, nil)}, nil
+		return verifier{config: opa.NewVerificationConfig(map[string]*opa.KeyConfig{k.ID: config}, "", k.Scope, nil)}, nil
 	}
-	return verifier{opa.NewVerificationConfig(map[string]*opa.KeyConfig{anyKey: config}, anyKey, k.Scope, nil)}, nil
+	return verifier{config: opa.NewVerificationConfig(map[string]*opa.KeyConfig{anyKey: config}, anyKey, k.Scope, nil)}, nil
 }
 
 // algorithm checks the key, and that its algorithm is one for it.

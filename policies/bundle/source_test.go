@@ -176,6 +176,9 @@ func TestStartWithoutTheServer(t *testing.T) {
 		t.Errorf("status %+v", status)
 	}
 	counted(t, o.Metrics, "unreachable=1")
+	if words := "The last good policy bundle is in force."; strings.Count(said.String(), words) != 1 || strings.Contains(said.String(), "stays") {
+		t.Errorf("want a start with the last good bundle to be logged:\n%s", said)
+	}
 	at.offer(good)
 	poll(t, s, bundle.Unchanged, "")
 	at.offer(key.bundle(t, stop("new")))
