@@ -13,7 +13,8 @@ import (
 // which follows references), that differ from call to call (time.*, rand.*, uuid.*),
 // that do no work a routing decision needs (crypto.*, io.jwt.*, graph.*, graphql.*,
 // yaml.*), and those whose single call can outlast the time limit, because
-// cancellation isn't looked at inside one (bits.lsh, numbers.range, regex.template_match).
+// cancellation isn't looked at inside one (bits.lsh, numbers.range, regex.template_match,
+// object.subset, json.filter, json.remove).
 var allowed = []string{
 	// Operators and comparisons.
 	"eq", "assign", "equal", "neq", "gt", "gte", "lt", "lte",
@@ -24,9 +25,8 @@ var allowed = []string{
 	// Collections.
 	"count", "sum", "max", "min", "sort", "walk",
 	"array.concat", "array.flatten", "array.reverse", "array.slice",
-	"object.filter", "object.get", "object.keys", "object.remove", "object.subset",
+	"object.filter", "object.get", "object.keys", "object.remove",
 	"object.union", "object.union_n",
-	"json.filter", "json.remove",
 	// Types.
 	"is_array", "is_boolean", "is_null", "is_number", "is_object", "is_set", "is_string",
 	"type_name", "to_number",

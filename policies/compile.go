@@ -44,6 +44,10 @@ func compile(src *sources, opts Options) (*program, error) {
 	if err := ps.failed(); err != nil {
 		return nil, err
 	}
+	ps.checkShape(modules)
+	if err := ps.failed(); err != nil {
+		return nil, err
+	}
 	p := &program{own: len(src.texts) > 0, texts: src.digest(opts, query)}
 	if m := modules[builtinPrefix+"knobs.rego"]; m != nil {
 		p.knobs = slices.DeleteFunc(slices.Clone(m.Rules), func(r *ast.Rule) bool { return !r.Default })
@@ -62,11 +66,26 @@ func compile(src *sources, opts Options) (*program, error) {
 		WithEnablePrintStatements(false).
 		WithUseTypeCheckAnnotations(true).
 		WithSchemas(inputSchemas()).
+		WithStageAfterID(ast.StageCheckSafetyRuleBodies, ast.CompilerStageDefinition{
+			Name: "CheckWeights", MetricName: "compile_stage_check_weights",
+			Stage: func(c *ast.Compiler) *ast.Error {
+				if ps.checkWeights(c); len(ps) > 0 {
+					return ast.NewError(ast.CompileErr, nil, "%s", tooHeavy)
+				}
+				return nil
+			},
+		}).
 		SetErrorLimit(0)
 	p.compiler.Compile(modules)
 	if p.compiler.Failed() {
-		ps.fromOPA("", p.compiler.Errors)
+		if len(ps) == 0 {
+			ps.fromOPA("", p.compiler.Errors)
+		}
 		return nil, ps.failed()
+	}
+	p.checkReplaced(&ps, decision)
+	if err := ps.failed(); err != nil {
+		return nil, err
 	}
 	if len(p.compiler.GetRules(decision)) == 0 {
 		ps.add("", "cannot find a rule for query %q; define it, or correct policy.query", query)
@@ -80,6 +99,37 @@ func compile(src *sources, opts Options) (*program, error) {
 		}
 	}
 	return p, ps.failed()
+}
+
+// tooHeavy ends the compiler's work; what is wrong is among the problems already.
+const tooHeavy = "values may double with every step"
+
+// checkReplaced finds rules that the embedded policy uses and that a package which took
+// the place of an embedded one leaves out. The decision would be undefined without them.
+func (p *program) checkReplaced(ps *problems, decision ast.Ref) {
+	packages := map[string]*ast.Location{}
+	for name, m := range p.compiler.Modules {
+		if !strings.HasPrefix(name, builtinPrefix) {
+			packages[m.Package.Path.String()] = m.Package.Location
+		}
+	}
+	missed := map[string]bool{}
+	for rule := range p.reach(decision) {
+		if !strings.HasPrefix(rule.Location.File, builtinPrefix) {
+			continue
+		}
+		ast.WalkRefs(rule, func(r ast.Ref) bool {
+			if !r.HasPrefix(entryPackage) || !r.IsGround() {
+				return false
+			}
+			where, replaced := packages[r[:len(r)-1].String()]
+			if replaced && !missed[r.String()] && len(p.compiler.GetRulesForVirtualDocument(r)) == 0 {
+				missed[r.String()] = true
+				ps.at(where, "define it; see the package of the same name in the default policy", "cannot leave out %s: the embedded policy uses it", r)
+			}
+			return false
+		})
+	}
 }
 
 func (p *program) queryOf(ps *problems, entry ast.Ref) ast.Body {

@@ -14,7 +14,7 @@ import (
 // everything is a policy that looks at the whole input.
 const everything = `package fourgate
 decision := {"action": "retry", "reason": "odd"} if {
-	count(json.filter(input, ["attempt/key", "budget/elapsed_ms"])) == 2
+	count(object.filter(input, ["attempt", "budget"])) == 2
 	input.budget.elapsed_ms % 2 == 1
 } else := {"action": "abort", "reason": "even"}
 `

@@ -192,7 +192,7 @@ decision := standard.decision if input.request.id != ""
 // everyRoute looks at the whole input; sidewaysRoute in ways that are easy to overlook.
 const everyRoute = `package fourgate
 
-route := {"channels": [c.name | some c in input.channels], "deadline_ms": count(json.filter(input, ["budget/attempts", "clock"])), "reason": "r"} if {
+route := {"channels": [c.name | some c in input.channels], "deadline_ms": count(object.filter(input, ["budget", "clock"])), "reason": "r"} if {
 	input.budget.attempts > 1
 	walk(input, [_, "eu"])
 }

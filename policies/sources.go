@@ -187,6 +187,9 @@ func (ps *problems) parse(texts map[string]string, profile string) modules {
 }
 
 func (ps *problems) parseOne(name, text string) *ast.Module {
+	if !ps.checkNesting(name, text) {
+		return nil
+	}
 	m, err := ast.ParseModuleWithOpts(name, text, ast.ParserOptions{
 		ProcessAnnotation: true, RegoVersion: ast.RegoV1, Capabilities: capabilities(),
 	})
