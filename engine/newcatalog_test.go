@@ -79,6 +79,37 @@ func TestNewCatalogNamesEachBrokenRule(t *testing.T) {
 	f("two callers with one key", func(s *engine.Spec) {
 		s.Callers = []engine.CallerSpec{{Name: "t", KeySHA256: strings.Repeat("ab", 32), Groups: []string{"g"}}, {Name: "u", KeySHA256: strings.Repeat("AB", 32), Groups: []string{"g"}}}
 	}, "caller.u.key_sha256: Two callers with one key")
+	team := func(s *engine.Spec) *engine.CallerSpec {
+		s.Callers = []engine.CallerSpec{{Name: "t", KeySHA256: strings.Repeat("ab", 32), Groups: []string{"g"}}}
+		return &s.Callers[0]
+	}
+	f("a group twice", func(s *engine.Spec) { team(s).Groups = []string{"g", "g"} }, "caller.t.groups: Duplicate route group")
+	f("a ceiling below zero", func(s *engine.Spec) { team(s).Budget.Attempts = -1 }, "caller.t.budget: Negative budget")
+	f("a ceiling without use", func(s *engine.Spec) { team(s).Budget.Deadline = 1e9 }, "caller.t.budget: Deadline below min_useful")
+	f("smart routing without a price", func(s *engine.Spec) {
+		team(s).Groups, s.Callers[0].Routing = []string{"g", "h"}, engine.RoutingSmart
+		second := *group(s)
+		second.Name = "h"
+		s.Groups = append(s.Groups, second)
+		priced := []engine.ChannelSpec{s.Groups[0].Channels[0], s.Groups[0].Channels[1]}
+		priced[0].Cost.Given, priced[1].Cost.Given = true, true
+		s.Groups[0].Channels, s.Groups[0].Strategy = priced, engine.StrategyCost
+	}, "caller.t.routing: No price for smart routing")
+	checked := func(s *engine.Spec) *engine.HealthCheckSpec {
+		group(s).Breaker = engine.BreakerSpec{Mode: engine.BreakerConsecutive, Failures: 3, OpenFor: 60e9}
+		group(s).HealthCheck.Interval = 10e9
+		return &group(s).HealthCheck
+	}
+	f("health checks without a breaker", func(s *engine.Spec) {
+		checked(s)
+		group(s).Breaker = engine.BreakerSpec{}
+	}, "route_group.g.health_check.interval: Nothing to check")
+	f("health checks back in time", func(s *engine.Spec) { checked(s).Interval = -1 }, "route_group.g.health_check.interval: Negative interval")
+	f("a path that is never asked for", func(s *engine.Spec) {
+		checked(s).Path = "/health"
+		group(s).HealthCheck.Interval = 0
+	}, "route_group.g.health_check.interval: Health check without an interval")
+	f("a path that is none", func(s *engine.Spec) { checked(s).Path = "health" }, "route_group.g.health_check.path: Invalid path")
 	f("a hash that is none", func(s *engine.Spec) {
 		s.Callers = []engine.CallerSpec{{Name: "t", KeySHA256: "secret", Groups: []string{"g"}}}
 	}, "caller.t.key_sha256: Invalid key hash")

@@ -261,6 +261,30 @@ func TestSmartRoutingTakesAllGroupsTogether(t *testing.T) {
 	})
 }
 
+func TestCallersOwnCeilingsTighten(t *testing.T) {
+	t.Parallel()
+	f := func(own engine.CallerBudget, attempts, perRoute int, deadline time.Duration) {
+		t.Helper()
+		s := smart(engine.StrategyFailover)
+		s.Callers[0].Budget = own
+		c := catalog(t, s)
+		chain, refusal := c.Route(start, engine.NewStanding(), asks(c), half{})
+		if refusal != nil {
+			t.Fatal(refusal.Message)
+		}
+		if b := chain.Budget(); b.Attempts != attempts || b.PerRoute != perRoute || b.Deadline != deadline {
+			t.Errorf("%+v: got %d attempts, %d on one channel, %v", own, b.Attempts, b.PerRoute, b.Deadline)
+		}
+		_, ins := engine.Begin(start, asks(c), chain, engine.NewStanding(), half{})
+		if send := ins.(*engine.Send); !send.Deadline.Equal(start.Add(deadline)) || send.Last != (attempts == 1) {
+			t.Errorf("%+v: the attempt has until %v, last %v", own, send.Deadline.Sub(start), send.Last)
+		}
+	}
+	f(engine.CallerBudget{}, 3, 2, time.Minute)
+	f(engine.CallerBudget{Attempts: 1, Deadline: 10 * time.Second}, 1, 1, 10*time.Second)
+	f(engine.CallerBudget{Attempts: 9, Deadline: time.Hour}, 3, 2, time.Minute)
+}
+
 func TestFallbackGroupsDoNotUseTurnsUp(t *testing.T) {
 	t.Parallel()
 	s := smart(engine.StrategyRoundRobin)
