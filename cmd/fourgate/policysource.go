@@ -26,9 +26,10 @@ const (
 
 // sourceHelp says in a command's help how a policy is named.
 const sourceHelp = "A policy is a directory or a .rego file, a bundle (*.tar.gz), embedded for the default\n" +
-	"policy, profile:NAME (or just NAME, where no such path exists), or, with -c, config\n" +
-	"for the group's own. With -c the group's params, query and time zone are used; embedded and\n" +
-	"profiles get its params only if its own policy is one of them, too."
+	"policy, profile:NAME (or just NAME, where no such path exists), or, with -c, config for\n" +
+	"the group's own; a directory of such a name is ./embedded. With -c the group's params,\n" +
+	"query and time zone are used. The default policy and profiles get its params only if its\n" +
+	"own policy is one of them, because they refuse params that they don't know."
 
 // policyGround is the configuration that a policy command stands on: the group gives
 // budget and channels, and its policy the params. It is nil without -c.
@@ -156,6 +157,8 @@ func policyOptions(source string, ground *policyGround) (policies.Options, error
 	}
 	_, err := os.Stat(source)
 	switch {
+	case err != nil && source == configSource:
+		return policies.Options{}, usageError{fmt.Errorf("%s is the policy of a configuration's group; name that with -c FILE", configSource)}
 	case err != nil && slices.Contains(policies.Profiles(), source):
 		options.Profile = source
 		return embeddedOptions(options, own), nil

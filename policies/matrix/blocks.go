@@ -17,7 +17,7 @@ type block struct {
 
 // line is a row with what it shows, column by column.
 type line struct {
-	Box
+	box
 	columns []string
 }
 
@@ -58,7 +58,7 @@ func blocks(views []view) []block {
 		var rows []line
 		var all strings.Builder
 		for _, r := range c.rows(&says) {
-			rows = append(rows, line{r.Box, strings.Split(r.says, separator)})
+			rows = append(rows, line{r.box, strings.Split(r.says, separator)})
 			all.WriteString(string([]byte{r.phases, r.completions, r.safeties, r.budgets}) + r.says + "\n")
 		}
 		i, found := known[all.String()]

@@ -66,12 +66,13 @@ func cellAt(class engine.Class, i int) engine.Cell {
 	return c
 }
 
-// any is how a dimension is written that makes no difference.
+// anyValue is how a dimension is written that makes no difference.
 const anyValue = "any"
 
-// Box is a set of cells of one class: all combinations of some values of each dimension.
-// Each field is a set of places in the dimension's reading order.
-type Box struct{ phases, completions, safeties, budgets uint8 }
+// box is a set of cells of one class: all combinations of some values of each dimension.
+// Each field is a set of places in the dimension's reading order. Its methods write the
+// values of a dimension: "any" for all of them, else a list with commas.
+type box struct{ phases, completions, safeties, budgets uint8 }
 
 const (
 	allPhases      = 1<<len(phases) - 1
@@ -81,7 +82,7 @@ const (
 )
 
 // mask is the set of the places of a box's cells.
-func (b Box) mask() uint64 {
+func (b box) mask() uint64 {
 	var m uint64
 	for i := range perClass {
 		if b.holds(cellAt(0, i)) {
@@ -92,7 +93,7 @@ func (b Box) mask() uint64 {
 }
 
 // holds says whether a cell, whatever its class, is in the box.
-func (b Box) holds(c engine.Cell) bool {
+func (b box) holds(c engine.Cell) bool {
 	return in(b.phases, slices.Index(phases[:], c.Phase)) &&
 		in(b.completions, slices.Index(completions[:], c.Completion)) &&
 		in(b.safeties, slices.Index(safeties[:], c.ReplaySafe)) &&
@@ -101,29 +102,23 @@ func (b Box) holds(c engine.Cell) bool {
 
 func in(set uint8, i int) bool { return set>>i&1 == 1 }
 
-// Phases, Completions, ReplaySafe and Budgets write the box's values of a dimension:
-// "any" for all of them, else a list with commas.
-
-// Phases writes the phases of the box. Both that are before output are "before_*".
-func (b Box) Phases() string {
+// phaseText says before_* for both phases that are before output.
+func (b box) phaseText() string {
 	if b.phases == 0b011 {
 		return "before_*"
 	}
 	return values(b.phases, allPhases, phases[:], engine.Phase.String)
 }
 
-// Completions writes the completions of the box.
-func (b Box) Completions() string {
+func (b box) completionText() string {
 	return values(b.completions, allCompletions, completions[:], engine.Completion.String)
 }
 
-// ReplaySafe writes the box's values of replay safety.
-func (b Box) ReplaySafe() string {
+func (b box) safetyText() string {
 	return values(b.safeties, allSafeties, safeties[:], yesNo)
 }
 
-// Budgets writes the box's marks of the budget.
-func (b Box) Budgets() string {
+func (b box) budgetText() string {
 	return values(b.budgets, allBudgets, budgets[:], engine.BudgetMark.String)
 }
 

@@ -7,13 +7,13 @@ import (
 
 // row is a box of cells of a class that all say the same.
 type row struct {
-	Box
+	box
 	says string // what they say; the caller's own key
 }
 
 // candidate is a box with the places that it holds.
 type candidate struct {
-	Box
+	box
 	mask  uint64
 	tests int // dimensions that make a difference
 }
@@ -26,14 +26,14 @@ func candidates() []candidate {
 		for c := uint8(1); c <= allCompletions; c++ {
 			for s := uint8(1); s <= allSafeties; s++ {
 				for b := uint8(1); b <= allBudgets; b++ {
-					box := Box{p, c, s, b}
+					x := box{p, c, s, b}
 					tests := 0
 					for _, whole := range []bool{p == allPhases, c == allCompletions, s == allSafeties, b == allBudgets} {
 						if !whole {
 							tests++
 						}
 					}
-					list = append(list, candidate{box, box.mask(), tests})
+					list = append(list, candidate{x, x.mask(), tests})
 				}
 			}
 		}
@@ -67,13 +67,13 @@ func (c *collapser) rows(says *[perClass]string) []row {
 	}
 	var rows []row
 	for s, left := range todo {
-		for _, box := range c.boxes {
+		for _, next := range c.boxes {
 			if left == 0 {
 				break
 			}
-			if box.mask&^left == 0 {
-				rows = append(rows, row{box.Box, s})
-				left &^= box.mask
+			if next.mask&^left == 0 {
+				rows = append(rows, row{next.box, s})
+				left &^= next.mask
 			}
 		}
 	}

@@ -40,7 +40,7 @@ func TestRowsOfConditions(t *testing.T) {
 		checkRows(t, c, &says)
 		var got []string
 		for _, r := range c.rows(&says) {
-			got = append(got, r.Phases()+" "+r.Completions()+" "+r.ReplaySafe()+" "+r.Budgets()+" "+r.says)
+			got = append(got, r.phaseText()+" "+r.completionText()+" "+r.safetyText()+" "+r.budgetText()+" "+r.says)
 		}
 		if len(got) != len(want) {
 			t.Fatalf("%s: got %q, want %q", name, got, want)

@@ -11,9 +11,11 @@
 // configurations, and nothing that it does reaches a running proxy. The commands
 // `policy matrix` and `policy diff` call it.
 //
-//	answers, err := matrix.Ask(ctx, set, matrix.Default(), nil)
+//	facts := matrix.Default()
+//	answers, err := matrix.Ask(ctx, set, facts, nil)
 //	if err != nil {
 //		return err // ctx has ended
 //	}
-//	err = matrix.Matrix{Policy: "embedded", Facts: facts, Answers: answers}.WriteText(os.Stdout)
+//	m := matrix.Matrix{Policy: "embedded", Facts: facts, Answers: answers}
+//	err = m.WriteText(os.Stdout)
 package matrix

@@ -155,7 +155,7 @@ func (f *Facts) writeBlock(b *strings.Builder, block *block, columns []any) {
 		widths[i] = text.StringWidth(c.(string))
 	}
 	for _, l := range block.rows {
-		row := table.Row{"  " + l.Phases(), l.Completions(), l.ReplaySafe(), l.Budgets()}
+		row := table.Row{"  " + l.phaseText(), l.completionText(), l.safetyText(), l.budgetText()}
 		for _, c := range l.columns {
 			row = append(row, c)
 		}
