@@ -68,8 +68,8 @@ func (s *Set) readPaths() []string {
 	return paths
 }
 
-// changesOf asks for each other value of one fact. Of numbers that lead to the same decision
-// only the nearest is kept, and of texts and codes none that decides the same as any unknown one.
+// changesOf asks for each other value of one fact. Of numbers that lead to the same decision,
+// but for times that may follow the number, only the nearest is kept, and of texts and codes none that decides the same as any unknown one.
 func (s *Set) changesOf(base *engine.Question, d engine.Decision, all []fact, f *fact, known constants) []Change {
 	var found []Change
 	var unknown *engine.Decision // the answer for a text or a code that no policy knows
@@ -97,7 +97,7 @@ func (s *Set) changesOf(base *engine.Question, d engine.Decision, all []fact, f 
 		if n, isNumber := to.(int64); isNumber && !f.codes {
 			if i := slices.IndexFunc(found, func(o Change) bool {
 				_, number := o.To.(int64)
-				return number && sameOutcome(o.Decision, got)
+				return number && sameButForTimes(o.Decision, got)
 			}); i >= 0 {
 				if nearer(f.get(base), n, found[i].To.(int64)) {
 					found[i] = c
@@ -126,6 +126,12 @@ func nearer(from any, a, b int64) bool {
 func sameOutcome(a, b engine.Decision) bool {
 	return a.Action == b.Action && a.Channel == b.Channel && a.Delay == b.Delay && a.Fault == b.Fault &&
 		slices.Equal(a.Effects, b.Effects)
+}
+
+// sameButForTimes is as sameOutcome, but takes no notice of how long anything lasts.
+func sameButForTimes(a, b engine.Decision) bool {
+	return a.Action == b.Action && a.Channel == b.Channel && a.Fault == b.Fault &&
+		slices.EqualFunc(a.Effects, b.Effects, func(a, b engine.Effect) bool { return a.Kind == b.Kind })
 }
 
 // settle brings the facts in line that the engine never lets contradict the changed one. It

@@ -93,6 +93,12 @@ func TestExplainFindsThePolicysOwnBoundaries(t *testing.T) {
 	f(yes+`not input.failure.status in {400, 404}`+otherwise, as, "failure.status 503 -> 400: abort no", "failure.status 503 -> 404: abort no")
 	f(yes+`input.failure.family == "KEY_FAULT"`+otherwise, as,
 		"failure.class provider_transient -> key_fault: fallback yes", "failure.class provider_transient -> rate_limited: fallback yes")
+	// Null is less than any number, and no delay: the policy would be at fault.
+	f(`decision := {"action": "retry", "reason": "r", "delay_ms": input.failure.retry_after_ms} if {
+	input.failure.retry_after_ms < 5000
+}`+otherwise, func(q *engine.Question) {
+		changeFailure(q, func(p *failureParts) { p.wait = engine.WaitOf(2 * time.Second) })
+	}, "failure.retry_after_ms 2000 -> <nil>: abort ", "failure.retry_after_ms 2000 -> 5000: abort no", "failure.retry_after_ms 2000 -> 1999: retry r")
 	f(yes+`"azure-west" in input.routes.fallback`+otherwise, as, "routes.fallback [azure-east] -> [azure-east azure-west]: fallback yes")
 	f(yes+`input.clock.hour >= 22`+otherwise, func(q *engine.Question) { q.Now = time.Date(2026, 11, 30, 20, 0, 0, 0, time.UTC) },
 		"clock.hour 20 -> 22: fallback yes")

@@ -251,11 +251,8 @@ func (w *explainer) changes(why *policies.Explanation) {
 			}
 		}
 		outcome := decisionText(c.Decision)
-		if c.Decision.Action == why.Decision.Action && c.Decision.Fault == why.Decision.Fault {
-			outcome = fmt.Sprintf("%v with effects: %s", c.Decision.Action, effectsText(c.Decision.Effects))
-			if slices.Equal(c.Decision.Effects, why.Decision.Effects) {
-				outcome = decisionText(c.Decision)
-			}
+		if c.Decision.Action == why.Decision.Action && !slices.Equal(c.Decision.Effects, why.Decision.Effects) {
+			outcome += ", effects: " + effectsText(c.Decision.Effects)
 		}
 		fmt.Fprintf(&w.b, "  %s = %s → %s  %s\n", c.Path, strings.Join(values, " | "), outcome, c.Decision.Rule)
 		if len(c.With) > 0 {
