@@ -63,5 +63,13 @@ func refusal(message string) string {
 		return message
 	}
 	return "cannot use builtin " + name + ": a policy must give the same answer to the same question, " +
-		"in bounded time and without reaching outside; use the facts in input and data.params"
+		"in bounded time and without reaching outside"
+}
+
+// insteadOf says what to use for a builtin that is refused.
+func insteadOf(name string) string {
+	if strings.HasPrefix(name, "time.") {
+		return "use input.clock, and input.budget.time for what is left of the deadline"
+	}
+	return "use the facts in input, and data.params for what they lack"
 }

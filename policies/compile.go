@@ -83,13 +83,14 @@ func compile(src *sources, opts Options) (*program, error) {
 		}
 		return nil, ps.failed()
 	}
-	p.checkReplaced(&ps, decision)
+	if len(p.compiler.GetRules(decision)) == 0 {
+		p.noDecision(&ps, decision)
+	} else {
+		p.checkNames(&ps, decision)
+		p.checkFacts(&ps, decision, route)
+	}
 	if err := ps.failed(); err != nil {
 		return nil, err
-	}
-	if len(p.compiler.GetRules(decision)) == 0 {
-		ps.add("", "cannot find a rule for query %q; define it, or correct policy.query", query)
-		return nil, ps.failed()
 	}
 	p.decision.query = p.queryOf(&ps, decision)
 	p.decision.reads = readsOf(fields(), p.pathsOf(decision))
@@ -103,34 +104,6 @@ func compile(src *sources, opts Options) (*program, error) {
 
 // tooHeavy ends the compiler's work; what is wrong is among the problems already.
 const tooHeavy = "values may double with every step"
-
-// checkReplaced finds rules that the embedded policy uses and that a package which took
-// the place of an embedded one leaves out. The decision would be undefined without them.
-func (p *program) checkReplaced(ps *problems, decision ast.Ref) {
-	packages := map[string]*ast.Location{}
-	for name, m := range p.compiler.Modules {
-		if !strings.HasPrefix(name, builtinPrefix) {
-			packages[m.Package.Path.String()] = m.Package.Location
-		}
-	}
-	missed := map[string]bool{}
-	for rule := range p.reach(decision) {
-		if !strings.HasPrefix(rule.Location.File, builtinPrefix) {
-			continue
-		}
-		ast.WalkRefs(rule, func(r ast.Ref) bool {
-			if !r.HasPrefix(entryPackage) || !r.IsGround() {
-				return false
-			}
-			where, replaced := packages[r[:len(r)-1].String()]
-			if replaced && !missed[r.String()] && len(p.compiler.GetRulesForVirtualDocument(r)) == 0 {
-				missed[r.String()] = true
-				ps.at(where, "define it; see the package of the same name in the default policy", "cannot leave out %s: the embedded policy uses it", r)
-			}
-			return false
-		})
-	}
-}
 
 func (p *program) queryOf(ps *problems, entry ast.Ref) ast.Body {
 	body, err := p.compiler.QueryCompiler().Compile(ast.NewBody(ast.Equality.Expr(ast.VarTerm(string(answerVar)), ast.NewTerm(entry))))

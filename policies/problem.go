@@ -85,6 +85,10 @@ func (ps *problems) fromOPA(file string, err error) {
 		if e.Location != nil {
 			p.File, p.Line, p.Col = cmp.Or(e.Location.File, file), e.Location.Row, e.Location.Col
 		}
+		if rule, _, found := strings.Cut(p.Message, " conflicts with:\n"); found { // a list of all rules there
+			p.Message = rule + " conflicts with a package of the same name"
+		}
+		p.Hint = hintFor(e, p.Message)
 		if e.Details != nil {
 			if lines := e.Details.Lines(); len(lines) > 0 {
 				p.Message += "\n\t" + strings.Join(lines, "\n\t")
@@ -97,6 +101,9 @@ func (ps *problems) fromOPA(file string, err error) {
 // nearest returns the word that was probably meant, empty if none is near.
 func nearest(given string, words []string) string {
 	best, distance := "", max(1, len(given)/3)+1
+	if i := slices.IndexFunc(words, func(w string) bool { return len(given) > 3 && strings.HasPrefix(w, given) }); i >= 0 {
+		return words[i]
+	}
 	for _, w := range words {
 		if n := levenshtein.Distance(given, w, nil); n < distance {
 			best, distance = w, n
