@@ -59,7 +59,7 @@ func TestRatesAdmitWhatTheySay(t *testing.T) {
 // refusal's wait is exact.
 func TestRatesAgreeWithTheirTwin(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(300) {
+	for seed := range uint64(100) {
 		r := rand.New(rand.NewPCG(seed, 22))
 		rpm := 1 + r.IntN(20)
 		c, s := limited(t, rpm), engine.NewStanding()
