@@ -96,3 +96,15 @@ func FuzzParseDisagreement(f *testing.F) {
 		}
 	})
 }
+
+// BenchmarkClone is what a request pays for a candidate policy.
+func BenchmarkClone(b *testing.B) {
+	q := engine.Question{
+		RequestID: "01J8Z3V5K3Q4W1M7T2B9C6D8EA", Caller: "team-a", Contract: engine.Contract{Model: "gpt-4o-2024-08-06"},
+		Group: "gpt-4o", Channel: "openai", Provider: "openai", Key: "main", Fallback: []string{"azure-east", "azure-west"},
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		_ = q.Clone()
+	}
+}

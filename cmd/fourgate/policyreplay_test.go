@@ -262,6 +262,29 @@ func TestShadowReachesTheLedger(t *testing.T) {
 	}
 }
 
+func TestMoment(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	f := func(text, want string) {
+		t.Helper()
+		var m moment
+		got := "refused"
+		if err := m.Set(text); err == nil {
+			got = m.at(now).Format(time.RFC3339)
+		}
+		if got != want {
+			t.Errorf("%q is %s, want %s", text, got, want)
+		}
+	}
+	f("24h", "2026-02-28T12:00:00Z")
+	f("1m30s", "2026-03-01T11:58:30Z")
+	f("2026-01-31T06:00:00+01:00", "2026-01-31T06:00:00+01:00")
+	f("0s", "refused")
+	f("-1h", "refused")
+	f("2026-01-31", "refused")
+	f("", "refused")
+}
+
 // BenchmarkReplay asks the default policy again about ten thousand decisions.
 func BenchmarkReplay(b *testing.B) {
 	const requests = 5000
