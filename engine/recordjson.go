@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -227,10 +228,15 @@ const maxMicros = 1 << 50
 // that policies see.
 func appendMS(b []byte, d time.Duration) []byte {
 	us := min(max(d.Microseconds(), -maxMicros), maxMicros)
-	if us%1000 == 0 {
-		return strconv.AppendInt(b, us/1000, 10)
+	if us < 0 {
+		b, us = append(b, '-'), -us
 	}
-	return strconv.AppendFloat(b, float64(us)/1000, 'f', -1, 64)
+	b = strconv.AppendInt(b, us/1000, 10)
+	if us %= 1000; us == 0 {
+		return b
+	}
+	b = append(b, '.', byte('0'+us/100), byte('0'+us/10%10), byte('0'+us%10))
+	return bytes.TrimRight(b, "0") // there is one digit at least that isn't
 }
 
 // appendWord writes a word, or null for none.

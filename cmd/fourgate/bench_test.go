@@ -27,8 +27,10 @@ import (
 //	go test -run '^$' -bench 'Floor|Product' -benchtime 20000x ./cmd/fourgate
 //
 // The failover benchmark has one caller: compare its ns/op with ProductWhole1's for the
-// time that a first channel's 503 adds. The outage benchmark is the same with many callers:
-// every first attempt fails, and cpu-us/op is at most five thirds of ProductWhole's.
+// time that a first channel's 503 adds. The outage benchmarks have many callers and a first
+// channel that always fails: without a breaker each request makes two upstream calls and two
+// decisions' worth of records, which is the worst that a policy can be asked for; with the
+// default breaker the channel is left out after three failures.
 
 const benchChildVar = "FOURGATE_BENCH_CHILD"
 
@@ -40,6 +42,22 @@ func BenchmarkFloorWhole1(b *testing.B)      { benchmark(b, bareProxy, "whole", 
 func BenchmarkProductWhole1(b *testing.B)    { benchmark(b, product(false), "whole", 1) }
 func BenchmarkProductFailover1(b *testing.B) { benchmark(b, product(true), "whole", 1) }
 func BenchmarkProductOutage(b *testing.B)    { benchmark(b, product(true), "whole", 8) }
+
+// BenchmarkProductOutageBreaker is the outage with the default breaker.
+func BenchmarkProductOutageBreaker(b *testing.B) {
+	benchmark(b, func(b *testing.B, upstream string) string {
+		config := benchConfig(b, "http://"+upstream, true)
+		text, err := os.ReadFile(config)
+		if err != nil {
+			b.Fatal(err)
+		}
+		text = []byte(strings.Replace(string(text), `  breaker { mode = "off" }`+"\n", "", 1))
+		if err := os.WriteFile(config, text, 0o600); err != nil {
+			b.Fatal(err)
+		}
+		return strings.TrimPrefix(startAt(b, new(movable), nil, "serve", "-c", config).base(b), "http://")
+	}, "whole", 8)
+}
 
 // BenchmarkStart is from the command to the line that says that it serves.
 func BenchmarkStart(b *testing.B) {
