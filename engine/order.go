@@ -43,6 +43,9 @@ func (w *walk) take(ch *Channel) {
 
 // bars says whether the channel is barred, and notes why where that is asked for.
 func (s *Standing) bars(w *walk, ch *Channel) bool {
+	if s.free(w.now, ch, w.admitted) {
+		return false
+	}
 	why, until := s.bar(w.now, ch, w.view)
 	if why == BarNone {
 		return false
@@ -50,15 +53,17 @@ func (s *Standing) bars(w *walk, ch *Channel) bool {
 	if w.explain {
 		here := w.view
 		here.abroad = false
-		only := BarNone
-		if w.abroad {
-			only, _ = s.bar(w.now, ch, here)
-		} else {
-			only = why
-		}
-		w.outs = append(w.outs, Out{Channel: ch, Why: why, Until: until, Abroad: only == BarNone})
+		known, _ := s.bar(w.now, ch, here)
+		w.outs = append(w.outs, Out{Channel: ch, Why: why, Until: until, Abroad: known == BarNone})
 	}
 	return true
+}
+
+// free says at a glance that a channel isn't barred for anybody, as most aren't most of
+// the time. Where it can't say so, [Standing.bar] looks closer.
+func (s *Standing) free(now time.Time, ch *Channel, admitted *Group) bool {
+	return (ch.group == admitted || ch.group.spec.RPM <= 0) && s.channel(ch).quiet(now) &&
+		(len(ch.provider.keys) == 0 || !now.Before(s.provider(ch.provider).restless))
 }
 
 // walk makes the chain of a request. It needs no memory but the chain's own, and for
