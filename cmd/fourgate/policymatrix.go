@@ -67,12 +67,12 @@ func wrappedNames(names []string) string {
 	var b strings.Builder
 	column := 0
 	for i, name := range names {
-		if i > 0 {
+		switch {
+		case i > 0 && column > 80:
+			b.WriteString(",\n  ")
+			column = 0
+		case i > 0:
 			b.WriteString(", ")
-			if column > 80 {
-				b.WriteString("\n  ")
-				column = 0
-			}
 		}
 		b.WriteString(name)
 		column += len(name) + 2

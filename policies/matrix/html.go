@@ -22,10 +22,12 @@ type page struct {
 	Counts   []actionCount
 	Diff     bool
 	Same     bool // a diff without a difference
-	Facts    []factLine
-	Notes    []string
-	Maps     []classMap
-	Rules    []ruleList
+	// Overruled says that an interlock stops some answer.
+	Overruled bool
+	Facts     []factLine
+	Notes     []string
+	Maps      []classMap
+	Rules     []ruleList
 }
 
 type policyHead struct{ Letter, Name, Revision string }
@@ -68,13 +70,16 @@ func (m *Matrix) WriteHTML(w io.Writer) error {
 	r := rulesOf(m.Answers, "")
 	tiles := map[engine.Cell]tile{}
 	cells := map[string]int{}
+	overruled := false
 	for i := range m.Answers {
 		a := &m.Answers[i]
 		tiles[a.Cell] = a.tile(&r)
 		cells[a.Decision.Rule]++
+		overruled = overruled || a.Interlock != engine.InterlockNone
 	}
 	p := page{
-		Title: "Decision matrix", Policies: []policyHead{{"", m.Policy, m.Revision}}, Summary: m.count(),
+		Overruled: overruled,
+		Title:     "Decision matrix", Policies: []policyHead{{"", m.Policy, m.Revision}}, Summary: m.count(),
 		Counts: countsOf(m.Answers), Maps: maps(&m.Facts, tiles),
 		Rules: []ruleList{{"Rules", r.lines(cells, m.Sources)}},
 	}
@@ -91,6 +96,7 @@ func (d *Diff) WriteHTML(w io.Writer) error {
 		tiles[c] = tile{Kind: "same"}
 	}
 	cellsFrom, cellsTo := map[string]int{}, map[string]int{}
+	overruled := false
 	for i := range all {
 		c := &all[i]
 		t := c.To.tile(&to)
@@ -100,11 +106,12 @@ func (d *Diff) WriteHTML(w io.Writer) error {
 		}
 		t.Changes, t.Minor = c.details(&d.Facts), t.Was == ""
 		tiles[c.To.Cell] = t
+		overruled = overruled || c.To.Interlock != engine.InterlockNone
 		cellsFrom[c.From.Decision.Rule]++
 		cellsTo[c.To.Decision.Rule]++
 	}
 	p := page{
-		Title: "Policy diff", Diff: true, Same: d.Same(), Summary: d.summary(),
+		Title: "Policy diff", Diff: true, Same: d.Same(), Overruled: overruled, Summary: d.summary(),
 		Policies: []policyHead{{"A", d.From, d.FromRevision}, {"B", d.To, d.ToRevision}},
 		Maps:     maps(&d.Facts, tiles),
 		Rules: []ruleList{
@@ -141,7 +148,7 @@ func (a *Answer) tile(r *rules) tile {
 	kind, d := a.kind(), &a.Decision
 	brief, reason := d.Action.String(), d.Reason.String()
 	if d.Channel != "" {
-		brief += " " + d.Channel
+		brief += " " + printable(d.Channel)
 	}
 	if d.Fault != "" {
 		reason = d.Fault

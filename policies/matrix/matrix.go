@@ -3,8 +3,10 @@ package matrix
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/fourgate-dev/fourgate/engine"
 )
@@ -75,12 +77,21 @@ func (a *Answer) does() string {
 	}
 	text := d.Action.String()
 	if d.Channel != "" {
-		text += " " + d.Channel
+		text += " " + printable(d.Channel)
 	}
 	if delay, given := d.Delay.Get(); given && delay > 0 {
 		text += " in " + short(delay)
 	}
 	return text
+}
+
+// printable is a text of the policy's that a terminal can be given: quoted if it has
+// anything in it but letters, marks and spaces.
+func printable(s string) string {
+	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) {
+		return strconv.Quote(s)
+	}
+	return s
 }
 
 // ownReason stands for the reason of the failure itself, so that classes which are treated

@@ -249,6 +249,33 @@ func TestOverruledAnswersAreMarked(t *testing.T) {
 	}
 }
 
+// A channel's name is the policy's own text; it must not reach a terminal as it is.
+func TestTextOfPoliciesIsQuoted(t *testing.T) {
+	t.Parallel()
+	m := asked(t, "odd", always(engine.Decision{Action: engine.Fallback, Channel: "a\x00b\x1b[31m", Rule: "x\x1b.rego:1"}))
+	var b bytes.Buffer
+	if err := m.WriteText(&b); err != nil {
+		t.Fatal(err)
+	}
+	if strings.ContainsAny(b.String(), "\x00\x1b") || !strings.Contains(b.String(), `"a\x00b\x1b[31m"`) {
+		t.Errorf("got %q", b.String())
+	}
+}
+
+func TestNoCells(t *testing.T) {
+	t.Parallel()
+	m := asked(t, "none", always(engine.Decision{}))
+	m.Answers = Only(m.Answers, nil, []engine.Action{engine.Retry})
+	var b bytes.Buffer
+	if err := m.WriteText(&b); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(b.String(), "none: no such cell\n") {
+		t.Errorf("got %s", &b)
+	}
+	checkPage(t, pageOf(t, m), 0)
+}
+
 func TestJSON(t *testing.T) {
 	t.Parallel()
 	m := matrixOf(t, policies.Options{})

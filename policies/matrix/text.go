@@ -68,6 +68,9 @@ func (m *Matrix) count() string {
 		}
 		n[a.Decision.Action]++
 	}
+	if len(m.Answers) == 0 {
+		return "no such cell"
+	}
 	parts := []string{fmt.Sprintf("%d cells", len(m.Answers))}
 	for _, action := range []engine.Action{engine.Retry, engine.Fallback, engine.Substitute, engine.Abort} {
 		if n[action] > 0 {
@@ -180,7 +183,7 @@ func (r *rules) write(b *strings.Builder, title string) {
 	}
 	fmt.Fprintf(b, "\n%s:\n", title)
 	for _, place := range r.places {
-		fmt.Fprintf(b, "  %s %s\n", r.mark(place), place)
+		fmt.Fprintf(b, "  %s %s\n", r.mark(place), printable(place))
 	}
 }
 
