@@ -1,6 +1,6 @@
 # CC Relay: one coding assistant over two relays and the vendor itself. Five failures in
 # a row set a relay aside for 30 s; then three probes must succeed. Each answer says in
-# its headers which channel gave it.
+# its headers which channel gave it. What isn't a relay's fault is the caller's to see.
 #
 # As it stands the file runs against "fourgate sim -listen 127.0.0.1:9101".
 
@@ -73,6 +73,10 @@ route_group "claude" {
     open_for         = "30s"
     half_open_probes = 3
   }
+}
+
+policy {
+  profile = "ccrelay"
 }
 
 ledger {

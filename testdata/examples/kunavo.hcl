@@ -1,6 +1,6 @@
 # Kunavo: three resellers of one model, the cheapest first. A caller's mistake (400,
 # 404) is never hidden by another route, and an unpaid account (402) is the caller's to
-# see: kunavo/policies says so.
+# see: the profile says so.
 #
 # As it stands the file runs against "fourgate sim -listen 127.0.0.1:9101".
 
@@ -76,7 +76,7 @@ route_group "gpt-4o" {
 }
 
 policy {
-  paths = ["kunavo/policies"]
+  profile = "kunavo"
 }
 
 ledger {

@@ -1,5 +1,5 @@
-# ModelFlare: the embedded policy, as it is, in front of two protocols. What it does on
-# each failure is the failure matrix of docs/policies.md.
+# ModelFlare: the failure matrix of docs/policies.md, as it is, in front of two
+# protocols.
 #
 # As it stands the file runs against "fourgate sim -listen 127.0.0.1:9101".
 
@@ -86,6 +86,10 @@ route_group "claude" {
 
   channel "claude-a" { provider = provider.claude-a }
   channel "claude-b" { provider = provider.claude-b }
+}
+
+policy {
+  profile = "modelflare"
 }
 
 ledger {

@@ -1,7 +1,7 @@
 # StudyHub: two providers with several keys each. Failures fall into four families, and
-# each has its own effect, which studyhub/policies spells out: a key fault cools the
-# key, a provider's transient failure counts against the channel, a bad model is evicted
-# on its channel, and everything else changes nothing.
+# each has its own effect, as the profile has it: a key fault cools the key, a
+# provider's transient failure counts against the channel, a bad model is evicted on its
+# channel, and everything else changes nothing.
 #
 # As it stands the file runs against "fourgate sim -listen 127.0.0.1:9101".
 
@@ -59,7 +59,7 @@ route_group "gpt-4o-mini" {
 }
 
 policy {
-  paths = ["studyhub/policies"]
+  profile = "studyhub"
 }
 
 ledger {
