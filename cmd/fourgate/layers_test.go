@@ -37,6 +37,8 @@ var mayImport = map[string][]string{
 	"proxy/watch":            {},
 	"proxy/ledger":           {"engine"},
 	"proxy/sim":              {},
+	"proxy/state":            {"engine"},
+	"proxy/state/redistest":  {},
 	"proxy/admin":            {},
 	"proxy":                  {"engine", "proxy/gate", "proxy/judge", "proxy/sse", "proxy/upstream", "proxy/watch"},
 	"cmd/fourgate":           {"engine", "hcl", "policies", "policies/bundle", "policies/matrix", "policies/replay", "policies/starter", "plugins", "plugins/starter", "proxy", "proxy/admin", "proxy/ledger", "proxy/sim", "proxy/upstream", "proxy/watch"},
@@ -55,7 +57,8 @@ var homes = map[string][]string{
 	"database/sql":                        {"proxy/ledger"},
 	"github.com/spf13/cobra":              {"cmd/fourgate"},
 	"github.com/tidwall/gjson":            {"plugins", "proxy", "proxy/gate", "proxy/judge", "proxy/sim"},
-	"github.com/prometheus/client_golang": {"plugins", "policies", "policies/bundle", "proxy", "proxy/admin", "proxy/ledger", "cmd/fourgate"},
+	"github.com/redis/rueidis":            {"proxy/state"},
+	"github.com/prometheus/client_golang": {"plugins", "policies", "policies/bundle", "proxy", "proxy/admin", "proxy/ledger", "proxy/state", "cmd/fourgate"},
 }
 
 // pure are the packages that do no I/O, and pureImports all of the standard library
