@@ -88,8 +88,9 @@ func ParseQuestion(text []byte) (engine.Question, error) {
 // headers, with a minute, two attempts and another channel left; `assumed` names them in the
 // order of the documentation.
 //
-// Some missing facts follow from those that are there: the budget's time, the completion
-// and phase of a partial failure, attempts_used from the attempt's number. The time of day
+// Some missing facts follow from those that are there: the budget's time, the phase where
+// there is a status, phase and completion of a partial failure, attempts_used from the
+// attempt's number. The time of day
 // is that of a clock in the location, nil for UTC as in [Options].
 func ParsePartialQuestion(text []byte, location *time.Location) (q engine.Question, assumed []string, err error) {
 	given, err := readTree(text)
@@ -256,6 +257,9 @@ func textsOf(list []any) any {
 // conclude sets missing facts that follow from given ones.
 func (r *questionReader) conclude() {
 	q, missing := r.q, func(path string) bool { return !r.given[path] }
+	if q.Failure.Status() != 0 && missing("phase") {
+		changeFailure(q, func(p *failureParts) { p.phase = engine.BeforeOutput })
+	}
 	if q.Failure.Class() == engine.ClassPartial && missing("phase") {
 		changeFailure(q, func(p *failureParts) { p.phase = engine.AfterOutput })
 	}

@@ -149,7 +149,7 @@ func TestPartialQuestion(t *testing.T) {
 		return q.Seq == 1 && q.AttemptsLeft == 2 && q.Same && q.Time && len(q.Fallback) == 1 && !q.Idempotency.ReplaySafe
 	})
 	f(`{"failure":{"class":"rate_limited","status":429},"params":{"x":1}}`, func(q *engine.Question) bool {
-		return q.Failure.Class() == engine.ClassRateLimited && q.Failure.Status() == 429
+		return q.Failure.Class() == engine.ClassRateLimited && q.Failure.Status() == 429 && q.Failure.Phase() == engine.BeforeOutput
 	}, "failure.class", "failure.status")
 	f(`{"failure":{"class":"partial"}}`, func(q *engine.Question) bool {
 		return q.Failure.Phase() == engine.AfterOutput && q.Failure.Completion() == engine.CompletionPartial

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -28,6 +29,7 @@ type explainFlags struct {
 // explained is a question with where it came from.
 type explained struct {
 	question engine.Question
+	group    string                 // whose policy was asked, of a record
 	assumed  []string               // facts that the input didn't have
 	params   map[string]any         // of the input, nil if it had none
 	recorded *engine.DecisionRecord // nil for an input
@@ -87,7 +89,7 @@ func (f *explainFlags) run(ctx context.Context, e *env, source string) error {
 			return err
 		}
 		if f.ground.config != "" && f.ground.group == "" {
-			f.ground.group = x.question.Group
+			f.ground.group = x.group
 		}
 	}
 	ground, err := f.ground.open(e)
@@ -145,7 +147,8 @@ func (f *explainFlags) fromLedger(ctx context.Context, e *env) (explained, error
 	}
 	if q, asked := record.Question(at); asked {
 		decision, _ := attempts[at].Decision()
-		return explained{question: q, recorded: &decision}, nil
+		// The first attempt is on the primary group, whose policy decides for all of them.
+		return explained{question: q, group: attempts[0].Group(), recorded: &decision}, nil
 	}
 	return explained{}, fmt.Errorf("cannot explain request %s: %s", record.RequestID(), unasked(attempts, f.attempt))
 }
@@ -192,6 +195,14 @@ func (f *explainFlags) fromInput(e *env, ground *policyGround) (explained, error
 	var x explained
 	if x.question, x.assumed, err = policies.ParsePartialQuestion(text, ground.policy().Location); err != nil {
 		return explained{}, fmt.Errorf("%s: %w", name, err)
+	}
+	if ground != nil {
+		if slices.Contains(x.assumed, "attempt.group") {
+			x.question.Group = ground.group.Name()
+		}
+		if caller := ground.caller(); caller != "" && slices.Contains(x.assumed, "request.caller") {
+			x.question.Caller = caller
+		}
 	}
 	var rest struct {
 		Params map[string]any `json:"params"`
