@@ -126,13 +126,8 @@ func (f *replayFlags) run(ctx context.Context, e *env, source string) error {
 	if unreadable > 0 {
 		totals.Skipped[skippedUnreadable] = unreadable
 	}
-	if err := report.finish(totals); err != nil {
-		return err
-	}
-	if totals.Decisions == 0 {
-		return lastErr // if there is one, it says why there is nothing
-	}
-	return nil
+	// As with a list, what could be read is shown and what couldn't makes a failure of it.
+	return firstOf(report.finish(totals), lastErr)
 }
 
 // skippedUnreadable counts whole records, which may have had any number of decisions.
