@@ -14,6 +14,8 @@ type Request struct {
 	MaxAttempts int
 	Idempotency Idempotency
 	Arrived     time.Time
+	// Policy is the revision of the policy that decides, for the record; it may be empty.
+	Policy string
 	// TimeLimit is the caller's own hint of its deadline; it shortens the budget's
 	// deadline and never lengthens it.
 	TimeLimit Wait
@@ -198,7 +200,7 @@ func Begin(now time.Time, req *Request, chain Chain, s *Standing, r Rand) (*Call
 	c := &Call{trace: trace{
 		req: req, standing: s, rnd: r, want: chain.want, group: chain.group, retry: chain.retry,
 		record: Record{
-			requestID: req.ID, caller: req.Caller.spec.Name, contract: req.Contract, sdkRetry: req.SDKRetry, sdkRetrySource: req.retrySource, at: req.Arrived,
+			requestID: req.ID, caller: req.Caller.spec.Name, contract: req.Contract, sdkRetry: req.SDKRetry, sdkRetrySource: req.retrySource, at: req.Arrived, policy: req.Policy,
 			route: chain.narrowed,
 		},
 	}}

@@ -11,6 +11,7 @@ type Record struct {
 	caller    string
 	contract  Contract
 	sdkRetry  int
+	policy    string // the revision of the one that decides
 	at        time.Time
 	route     *Narrowing
 	attempts  []AttemptRecord
@@ -83,6 +84,10 @@ func (r *Record) Route() *Narrowing { return r.route }
 // SDKRetry returns how many times the caller's SDK has sent the request before, and how
 // that is known. A record that was read back doesn't know how.
 func (r *Record) SDKRetry() (int, RetrySource) { return r.sdkRetry, r.sdkRetrySource }
+
+// Policy returns the revision of the policy that decides for the request, empty if it has
+// none or no group was found.
+func (r *Record) Policy() string { return r.policy }
 
 // Terminal returns how the request ended, [TerminalNone] while it runs.
 func (r *Record) Terminal() Terminal { return r.terminal }

@@ -14,7 +14,7 @@ import (
 // RecordRefusal is the evidence of a request that got no chain, so made no attempt.
 func RecordRefusal(now time.Time, req *Request, why *Refusal, status int) *Record {
 	r := &Record{
-		requestID: req.ID, caller: req.Caller.spec.Name, contract: req.Contract, sdkRetry: req.SDKRetry, at: req.Arrived,
+		requestID: req.ID, caller: req.Caller.spec.Name, contract: req.Contract, sdkRetry: req.SDKRetry, at: req.Arrived, policy: req.Policy,
 		terminal: TerminalPolicyStop, status: status, elapsed: now.Sub(req.Arrived),
 		route: why.Narrowing,
 	}
@@ -39,6 +39,9 @@ func (r *Record) AppendJSON(b []byte) []byte {
 	b = append(b, r.contract.Endpoint.String()...)
 	b = append(b, `"},"sdk_retry":`...)
 	b = strconv.AppendInt(b, int64(r.sdkRetry), 10)
+	if r.policy != "" {
+		b = appendString(append(b, `,"policy":`...), r.policy)
+	}
 	if r.route != nil {
 		b = r.route.appendJSON(append(b, `,"route":`...))
 	}
@@ -274,6 +277,7 @@ type recordForm struct {
 		Endpoint string `json:"endpoint"`
 	} `json:"contract"`
 	SDKRetry  int            `json:"sdk_retry"`
+	Policy    string         `json:"policy"`
 	Route     *narrowingForm `json:"route"`
 	Attempts  []attemptForm  `json:"attempts"`
 	Terminal  string         `json:"terminal"`
@@ -341,7 +345,7 @@ func ParseRecord(b []byte) (*Record, error) {
 	endpoint, _ := ParseEndpoint(f.Contract.Endpoint)
 	terminal, _ := ParseTerminal(f.Terminal)
 	r := &Record{
-		requestID: f.RequestID, caller: f.Caller, contract: Contract{f.Contract.Model, endpoint}, sdkRetry: f.SDKRetry,
+		requestID: f.RequestID, caller: f.Caller, contract: Contract{f.Contract.Model, endpoint}, sdkRetry: f.SDKRetry, policy: f.Policy,
 		at: writable(f.At), terminal: terminal, status: f.Status, elapsed: fromMS(f.ElapsedMS),
 	}
 	if f.Route != nil {

@@ -26,3 +26,16 @@ func TestAppendMS(t *testing.T) {
 		same(rnd.Int64N(100_000))
 	}
 }
+
+// The revision of the policy that decides comes back from the public form.
+func TestRecordNamesThePolicy(t *testing.T) {
+	t.Parallel()
+	r := RecordRefusal(time.Now(), &Request{ID: "r", Caller: &Caller{}, Policy: "0a1b2c"}, &Refusal{Kind: RefusalPolicy}, 503)
+	back, err := ParseRecord(r.AppendJSON(nil))
+	if err != nil || back.Policy() != "0a1b2c" {
+		t.Errorf("policy %q, %v", back.Policy(), err)
+	}
+	if back, err = ParseRecord([]byte(`{"request_id":"r"}`)); err != nil || back.Policy() != "" {
+		t.Errorf("policy %q, %v", back.Policy(), err)
+	}
+}

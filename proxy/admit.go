@@ -202,6 +202,7 @@ func (x *exchange) findChain() *problem {
 		return x.turnAway(refusal)
 	}
 	x.chain = chain
+	x.request.Policy = x.snapshot.policies[chain.Group()].revision
 	if x.head.nested {
 		// The outer gateway has a budget of its own. A second one would multiply it, so
 		// its attempt gets one of ours.

@@ -149,6 +149,6 @@ func (l *faultLog) tell(x *exchange, message string, f fault) {
 	}
 	l.last[key] = faultSeen{at: now}
 	l.mu.Unlock()
-	x.server.around.Logger.Error(message, slog.String("policy_fault", f.kind), slog.String("rule", f.rule), slog.String("why", f.why),
+	x.server.around.Logger.Error(message, slog.String("policy_error", f.kind), slog.String("rule", f.rule), slog.String("why", f.why),
 		slog.String("request_id", x.id), slog.Int("silent_since_last", seen.silent))
 }

@@ -152,7 +152,7 @@ func TestRefusedByRoutePolicy(t *testing.T) {
 		if n := len(p.requests()); n != 0 {
 			t.Errorf("%d upstream calls", n)
 		}
-		if n := strings.Count(g.logs.String(), "policy_fault="); fault != "" && n != 1 || fault == "" && n != 0 {
+		if n := strings.Count(g.logs.String(), "policy_error="); fault != "" && n != 1 || fault == "" && n != 0 {
 			t.Errorf("%d lines in the log:\n%s", n, g.logs)
 		}
 	}

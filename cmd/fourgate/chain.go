@@ -50,7 +50,7 @@ type chainAnswer struct {
 type chainPolicy struct {
 	Rule       string   `json:"rule"`
 	Reason     string   `json:"reason"`
-	Fault      string   `json:"policy_fault,omitempty"`
+	Fault      string   `json:"policy_error,omitempty"`
 	Reordered  bool     `json:"reordered"`
 	Attempts   int      `json:"attempts,omitempty"` // where it was tightened, as the next two
 	PerRoute   int      `json:"per_route,omitempty"`

@@ -86,8 +86,8 @@ decision := {"action": "fallback", "reason": "r"} if {
 			if !decided || d.Fault() != c.kind || d.Action() != engine.Abort || rec.Terminal() != engine.TerminalPolicyStop {
 				t.Errorf("recorded: %s", rec.AppendJSON(nil))
 			}
-			log := r.proxy.stderr.await(t, "policy_fault="+c.kind)
-			if strings.Count(log, "policy_fault=") != 1 {
+			log := r.proxy.stderr.await(t, "policy_error="+c.kind)
+			if strings.Count(log, "policy_error=") != 1 {
 				t.Error(log)
 			}
 		})

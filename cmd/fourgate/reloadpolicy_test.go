@@ -245,7 +245,7 @@ func auditVersions(t *testing.T, store string, want int) {
 	if len(records) != want {
 		t.Errorf("%d records of %d answers", len(records), want)
 	}
-	seen := map[string]int{}
+	seen, revisions := map[string]int{}, map[string]string{}
 	for _, rec := range records {
 		var reasons []string
 		for i := range rec.Attempts() {
@@ -258,6 +258,11 @@ func auditVersions(t *testing.T, store string, want int) {
 			t.Errorf("%s was decided by %v", rec.RequestID(), reasons)
 		}
 		seen[version]++
+		group := rec.Attempts()[0].Group()
+		if known, ok := revisions[version+" "+group]; ok && known != rec.Policy() || rec.Policy() == "" {
+			t.Errorf("%s was decided by %s under the policy %q, others under %q", rec.RequestID(), version, rec.Policy(), known)
+		}
+		revisions[version+" "+group] = rec.Policy()
 	}
 	if len(seen) < 2 {
 		t.Errorf("the requests met the versions %v only", seen)
