@@ -148,7 +148,7 @@ func (q *inquiry) matrixOf(ctx context.Context, e *env, source string) (*matrix.
 		return nil, err
 	}
 	p := newProgress(e, "asking "+source)
-	answers, err := matrix.Ask(ctx, set, q.facts, p.done)
+	answers, err := matrix.Ask(ctx, set, q.facts, q.classes, p.done)
 	p.end()
 	if err != nil {
 		return nil, err
@@ -157,7 +157,7 @@ func (q *inquiry) matrixOf(ctx context.Context, e *env, source string) (*matrix.
 	if source == configSource && q.ground != nil {
 		m.Policy = fmt.Sprintf("%s group %s", q.ground.path, q.ground.group.Name())
 	}
-	m.Answers = matrix.Only(answers, q.classes, q.actions)
+	m.Answers = matrix.Only(answers, q.actions)
 	if q.sources {
 		m.Sources = sourcesOf(set, m)
 	}

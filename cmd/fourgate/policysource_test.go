@@ -64,7 +64,7 @@ func TestPolicyOfABundle(t *testing.T) {
 	if code != exitOK || !strings.Contains(out, "told_by_data") || !strings.Contains(out, "bundle:slow.rego:5") {
 		t.Errorf("code %d\n%s%s", code, out, stderr)
 	}
-	if code, out, _ = runIn(t, "policy", "diff", "-check", "embedded", good); code != exitFailure || !strings.Contains(out, "rate_limited") {
+	if code, out, _ = runIn(t, "policy", "diff", "-check", "-class", "rate_limited", "embedded", good); code != exitFailure || !strings.Contains(out, "rate_limited") {
 		t.Errorf("code %d\n%s", code, out)
 	}
 	if code, _, stderr = runIn(t, "policy", "matrix", bad); code != exitFailure || !strings.Contains(stderr, "bundle:bad.rego line 3") {
@@ -102,9 +102,9 @@ func TestExitCodesOfPolicyCommands(t *testing.T) {
 	f(exitUsage, "diff")
 	f(exitUsage, "diff", "embedded")
 	f(exitUsage, "diff", "embedded", "embedded", "embedded")
-	f(exitOK, "diff", "embedded", "kunavo")
-	f(exitFailure, "diff", "-check", "embedded", "kunavo")
-	f(exitFailure, "diff", "-check", "embedded", "studyhub") // other effects alone
-	f(exitOK, "diff", "-check", "embedded", "embedded")
-	f(exitFailure, "matrix", "-html="+filepath.Join("no", "such", "dir.html"))
+	f(exitOK, "diff", "-class", "bad_model", "embedded", "kunavo")
+	f(exitFailure, "diff", "-check", "-class", "bad_model", "embedded", "kunavo")
+	f(exitFailure, "diff", "-check", "-class", "schema_invalid", "embedded", "studyhub") // other effects alone
+	f(exitOK, "diff", "-check", "-class", "bad_model", "embedded", "embedded")
+	f(exitFailure, "matrix", "-class", "ok", "-html="+filepath.Join("no", "such", "dir.html"))
 }

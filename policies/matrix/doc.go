@@ -12,7 +12,7 @@
 // `policy matrix` and `policy diff` call it.
 //
 //	facts := matrix.Default()
-//	answers, err := matrix.Ask(ctx, set, facts, nil)
+//	answers, err := matrix.Ask(ctx, set, facts, nil, nil)
 //	if err != nil {
 //		return err // ctx has ended
 //	}

@@ -2,6 +2,7 @@ package matrix
 
 import (
 	"bytes"
+	"context"
 	"encoding/xml"
 	"errors"
 	"io"
@@ -92,8 +93,15 @@ func TestPage(t *testing.T) {
 
 func TestPageOfSomeCells(t *testing.T) {
 	t.Parallel()
-	m := matrixOf(t, policies.Options{})
-	m.Answers = Only(m.Answers, []engine.Class{engine.ClassKeyFault}, []engine.Action{engine.Fallback})
+	set, err := policies.Load(context.Background(), policies.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers, err := Ask(context.Background(), set, Default(), []engine.Class{engine.ClassKeyFault}, nil)
+	if err != nil || len(answers) != perClass {
+		t.Fatalf("%d answers, %v", len(answers), err)
+	}
+	m := &Matrix{Facts: Default(), Answers: Only(answers, []engine.Action{engine.Fallback})}
 	checkPage(t, pageOf(t, m), 1)
 }
 

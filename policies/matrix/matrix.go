@@ -29,17 +29,21 @@ type Matrix struct {
 	Sources map[string]string
 }
 
-// Ask asks a policy about every cell, in the order of [Cells]. Its error is ctx's. After
-// each answer it calls progress, if that isn't nil, with the number of answers so far.
-func Ask(ctx context.Context, p engine.Policy, f Facts, progress func(done int)) ([]Answer, error) {
-	answers := make([]Answer, 0, Size)
-	for _, c := range Cells() {
+// Ask asks a policy about every cell of these classes, of all if there are none, in the
+// order of [Cells]. Its error is ctx's. After each answer it calls progress, if that isn't
+// nil, with the number of cells that are done.
+func Ask(ctx context.Context, p engine.Policy, f Facts, classes []engine.Class, progress func(done int)) ([]Answer, error) {
+	var answers []Answer
+	for i, c := range Cells() {
+		if len(classes) > 0 && !slices.Contains(classes, c.Class) {
+			continue
+		}
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		answers = append(answers, answer(p, &f, c))
 		if progress != nil {
-			progress(len(answers))
+			progress(i + 1)
 		}
 	}
 	return answers, nil
@@ -56,12 +60,14 @@ func answer(p engine.Policy, f *Facts, c engine.Cell) Answer {
 	return a
 }
 
-// Only leaves the answers of these classes with these actions; none of them means all.
-func Only(answers []Answer, classes []engine.Class, actions []engine.Action) []Answer {
+// Only leaves the answers with these actions; none of them means all.
+func Only(answers []Answer, actions []engine.Action) []Answer {
+	if len(actions) == 0 {
+		return answers
+	}
 	var kept []Answer
 	for _, a := range answers {
-		if (len(classes) == 0 || slices.Contains(classes, a.Cell.Class)) &&
-			(len(actions) == 0 || slices.Contains(actions, a.Decision.Action)) {
+		if slices.Contains(actions, a.Decision.Action) {
 			kept = append(kept, a)
 		}
 	}

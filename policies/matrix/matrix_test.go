@@ -27,7 +27,7 @@ func matrixOf(t testing.TB, o policies.Options, facts ...string) *Matrix {
 		t.Fatal(err)
 	}
 	f := factsOf(t, facts...)
-	answers, err := Ask(context.Background(), set, f, nil)
+	answers, err := Ask(context.Background(), set, f, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func (s scripted) Decide(q *engine.Question) engine.Decision { return s(q) }
 
 func asked(t *testing.T, name string, p engine.Policy) *Matrix {
 	t.Helper()
-	answers, err := Ask(context.Background(), p, Default(), nil)
+	answers, err := Ask(context.Background(), p, Default(), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestAskEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(context.Background())
 	n := 0
-	_, err := Ask(ctx, scripted(func(*engine.Question) engine.Decision { return engine.Decision{} }), Default(), func(int) {
+	_, err := Ask(ctx, scripted(func(*engine.Question) engine.Decision { return engine.Decision{} }), Default(), nil, func(int) {
 		if n++; n == 5 {
 			cancel()
 		}
@@ -265,7 +265,7 @@ func TestTextOfPoliciesIsQuoted(t *testing.T) {
 func TestNoCells(t *testing.T) {
 	t.Parallel()
 	m := asked(t, "none", always(engine.Decision{}))
-	m.Answers = Only(m.Answers, nil, []engine.Action{engine.Retry})
+	m.Answers = Only(m.Answers, []engine.Action{engine.Retry})
 	var b bytes.Buffer
 	if err := m.WriteText(&b); err != nil {
 		t.Fatal(err)
@@ -315,7 +315,7 @@ func BenchmarkMatrix(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		answers, err := Ask(context.Background(), set, Default(), nil)
+		answers, err := Ask(context.Background(), set, Default(), nil, nil)
 		if err != nil {
 			b.Fatal(err)
 		}
