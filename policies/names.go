@@ -25,7 +25,7 @@ func (p *program) checkNames(ps *problems, decision ast.Ref) {
 				return false
 			}
 			ast.WalkRefs(rule, func(r ast.Ref) bool {
-				if len(r) <= len(entryPackage) || !r.HasPrefix(entryPackage) || !r.IsGround() || len(p.compiler.GetRulesDynamic(r)) > 0 {
+				if len(r) <= len(entryPackage) || !r.HasPrefix(entryPackage) || !r.IsGround() || len(p.compiler.GetRulesDynamicWithOpts(r, ast.RulesOptions{IncludeHiddenModules: true})) > 0 {
 					return false
 				}
 				switch where, replaced := packages[r[:len(r)-1].String()]; {
@@ -48,7 +48,7 @@ func (p *program) meantRule(r ast.Ref) string {
 	var names []string
 	for _, m := range p.compiler.Modules {
 		for _, rule := range m.Rules {
-			if name := rule.Path().String(); !strings.Contains(name, "._") {
+			if name := rule.Ref().String(); !strings.Contains(name, "._") {
 				names = append(names, name)
 			}
 		}

@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -15,6 +16,7 @@ const (
 	maxBody     = 300  // expressions of one body
 	maxRules    = 4000 // of one policy, else branches included
 	maxParts    = 150_000
+	maxLiteral  = 4096 // bytes of a text: OPA reads all of it each time that it goes into a list
 )
 
 // checkNesting finds brackets too deep inside one another, before the parser does: its
@@ -45,7 +47,7 @@ func (ps *problems) checkNesting(name, text string) bool {
 		case '(', '[', '{':
 			if depth++; depth > maxNesting {
 				*ps = append(*ps, Problem{
-					File: name, Line: line, Col: i - start + 1, Message: "cannot use brackets more than 40 deep",
+					File: name, Line: line, Col: i - start + 1, Message: fmt.Sprintf("cannot use brackets more than %d deep", maxNesting),
 					Hint: "give the inner parts names: a rule or a variable of their own",
 				})
 				return false
@@ -81,8 +83,13 @@ func (ps *problems) checkShape(all modules) {
 			}
 			rules += chain
 		}
-		ast.WalkNodes(m, func(ast.Node) bool { parts++; return parts > 2*maxParts })
-		ast.WalkTerms(m, func(*ast.Term) bool { parts++; return parts > 2*maxParts })
+		ast.WalkTerms(m, func(t *ast.Term) bool {
+			if s, ok := t.Value.(ast.String); ok && len(s) > maxLiteral {
+				ps.at(t.Location, "move it into params or a bundle's data", "cannot use a text of %d bytes, the limit is %d", len(s), maxLiteral)
+			}
+			parts++
+			return parts > 2*maxParts
+		})
 		ast.WalkBodies(m, func(b ast.Body) bool {
 			if len(b) > maxBody {
 				ps.at(b.Loc(), "split it into rules", "cannot use a body of more than %d expressions", maxBody)

@@ -162,7 +162,7 @@ func (s *scale) hasOutput(name *ast.Term, operands int) bool {
 }
 
 // textPart is how many bytes of a text or digits of a number count as one part.
-const textPart = 64
+const textPart = 8
 
 func (s *scale) of(t *ast.Term) weight {
 	switch v := t.Value.(type) {
@@ -215,7 +215,7 @@ func (s *scale) ofVar(v ast.Var) weight {
 func (s *scale) ofRef(r ast.Ref) weight {
 	if r[0].Equal(ast.DefaultRootDocument) {
 		w := one
-		for _, rule := range s.compiler.GetRulesDynamic(r) {
+		for _, rule := range s.compiler.GetRulesDynamicWithOpts(r, ast.RulesOptions{IncludeHiddenModules: true}) {
 			for ; rule != nil; rule = rule.Else {
 				w = w.most(s.ofRule(rule))
 			}
