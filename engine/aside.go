@@ -10,7 +10,8 @@ type Aside struct {
 	Fact
 	// Abroad says that another instance has told it and nothing of it was seen here.
 	Abroad bool
-	// Caller is for whom alone a breaker is open; empty: for everybody.
+	// Caller is for whom alone a breaker is open or a channel quarantined; empty: for
+	// everybody.
 	Caller string
 	// HalfOpen says that a breaker lets probes through.
 	HalfOpen bool
@@ -113,8 +114,11 @@ func (st *channelState) meet(now time.Time, lift func(Aside) bool) {
 		}
 	}
 	st.meetBreaker(now, "", &st.breaker, lift)
-	for caller, b := range st.own {
-		st.meetBreaker(now, caller, b, lift)
+	for caller, o := range st.own {
+		st.meetBreaker(now, caller, &o.breaker, lift)
+		if now.Before(o.confined) && lift(Aside{Fact: st.fact(FactChannelQuarantined, "", o.confined), Caller: caller}) {
+			o.confined = time.Time{}
+		}
 	}
 	// What is left may end earlier than what was lifted.
 	st.restless = later(later(st.disabled, st.confined.until(true)), st.abroad)

@@ -9,7 +9,7 @@ import "time"
 // A channel has one breaker for everybody. Where there is more than one caller, no caller
 // can open it alone: failures that only one caller sees may be its own doing, such as a
 // poisonous request that a provider answers with a 500. One caller contributes at most
-// half of the failures that open it, rounded up, and at least two callers must have seen
+// half of the failures that open it, rounded up, and at least two callers must have met
 // one; a failed probe of the caller whose probe failed last doesn't open it again. Each
 // caller has a breaker of its own beside it, which counts all of that caller's failures
 // and opens for it alone, so that a caller who has the channel to itself is protected
@@ -249,44 +249,43 @@ func (p permits) success(c BreakerSpec) bool {
 // failure says whether the breaker of all has opened.
 func (p permits) failure(now time.Time, c BreakerSpec) bool {
 	if who := p.who(); who != "" && c.Mode != BreakerOff && p.channel != nil {
-		if p.own.b == nil {
-			p.own = p.channel.ownBreaker(now, who, c)
+		if b := &p.channel.ownOf(now, who).breaker; p.own.b == nil {
+			if admits, _ := b.admits(now, c); admits {
+				p.own = b.permit(now, c)
+			}
 		}
 		p.own.failure(now, c, "")
 	}
 	return p.shared.failure(now, c, p.who())
 }
 
-// maxIdleOwn is how many callers' own breakers a channel keeps before it looks for some
-// that have nothing to say any more.
+// maxIdleOwn is for how many callers a channel keeps something before it looks for some of
+// whom there is nothing to say any more.
 const maxIdleOwn = 64
 
-// ownBreaker gives a permit for a caller's first failure on the channel.
-func (st *channelState) ownBreaker(now time.Time, caller string, c BreakerSpec) permit {
-	b := st.own[caller]
-	if b == nil {
+// ownOf is what rests of the channel for a caller alone. It makes room for it.
+func (st *channelState) ownOf(now time.Time, caller string) *own {
+	o := st.own[caller]
+	if o == nil {
 		if len(st.own) >= maxIdleOwn {
-			st.sweep(now, c)
+			st.sweep(now)
 		}
 		if st.own == nil {
-			st.own = map[string]*breaker{}
+			st.own = map[string]*own{}
 		}
-		b = &breaker{}
-		st.own[caller] = b
+		o = &own{}
+		st.own[caller] = o
 	}
-	if admits, _ := b.admits(now, c); !admits {
-		return permit{}
-	}
-	return b.permit(now, c)
+	return o
 }
 
-// sweep forgets callers' own breakers that are closed and hold no failure that counts.
-func (st *channelState) sweep(now time.Time, c BreakerSpec) {
-	for caller, b := range st.own {
-		if c.Mode == BreakerWindow {
-			b.failures = within(b.failures, now.Add(-c.Window))
+// sweep forgets callers for whom nothing rests and no failure counts.
+func (st *channelState) sweep(now time.Time) {
+	for caller, o := range st.own {
+		if st.spec.Mode == BreakerWindow {
+			o.breaker.failures = within(o.breaker.failures, now.Add(-st.spec.Window))
 		}
-		if len(b.failures) == 0 && b.openUntil.IsZero() && !b.halfOpen {
+		if len(o.breaker.failures) == 0 && o.breaker.openUntil.IsZero() && !o.breaker.halfOpen && len(o.suspects) == 0 && !now.Before(o.confined) {
 			delete(st.own, caller)
 		}
 	}

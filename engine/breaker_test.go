@@ -20,6 +20,8 @@ type crew struct {
 	s       *engine.Standing
 	now     time.Time
 	verdict engine.Verdict
+	// decision follows on each failure.
+	decision engine.Decision
 }
 
 func newCrew(t *testing.T, callers int, b engine.BreakerSpec) *crew {
@@ -32,7 +34,7 @@ func newCrew(t *testing.T, callers int, b engine.BreakerSpec) *crew {
 			Name: string(rune('x' + i)), KeySHA256: strings.Repeat(fmt.Sprintf("%02x", i+1), 32), Groups: []string{"g"},
 		})
 	}
-	return &crew{t, catalog(t, s), engine.NewStanding(), start, engine.Verdict{Class: engine.ClassProviderTransient, Scope: engine.ScopeChannel}}
+	return &crew{t, catalog(t, s), engine.NewStanding(), start, engine.Verdict{Class: engine.ClassProviderTransient, Scope: engine.ScopeChannel}, counted}
 }
 
 // sends has a caller send a request that channel a answers well or badly, and returns the
@@ -48,7 +50,7 @@ func (c *crew) sends(caller int, good bool) string {
 			return enginetest.Outcome{Failure: &engine.Evidence{Transport: engine.TransportHTTP, Status: 500, Phase: engine.BeforeOutput}}
 		},
 		Classify: func(*engine.Evidence) engine.Verdict { return c.verdict },
-		Decide:   func(*engine.Question) engine.Decision { return counted },
+		Decide:   func(*engine.Question) engine.Decision { return c.decision },
 	}
 	req := &engine.Request{ID: "r", Contract: chat, Caller: c.catalog.Callers()[caller], Idempotency: engine.Idempotency{ReplaySafe: true, Effects: engine.EffectsNone}}
 	tr, err := w.Run(req)
@@ -162,6 +164,33 @@ func TestTheRequestsOwnFaultCountsForNothing(t *testing.T) {
 	}
 }
 
+// TestNobodyQuarantinesAChannelAlone has one caller make a channel answer nonsense.
+func TestNobodyQuarantinesAChannelAlone(t *testing.T) {
+	t.Parallel()
+	const hostile, other, third = 0, 1, 2
+	c := newCrew(t, 3, engine.BreakerSpec{})
+	c.decision = engine.Decision{Action: engine.Fallback, Effects: []engine.Effect{{Kind: engine.EffectQuarantineChannel, For: time.Hour, After: 3}}}
+	for range 50 {
+		c.sends(hostile, false)
+	}
+	if got := c.sends(hostile, true) + c.sends(other, true); got != "ba" {
+		t.Errorf("the caller who alone sees nonsense, and another, began on %s", got)
+	}
+	if list := c.s.List(c.now); len(list) != 1 || list[0].Caller != "x" || list[0].Kind != engine.FactChannelQuarantined {
+		t.Errorf("listed %+v", list)
+	}
+	c.sends(other, false)
+	if got := c.sends(third, true); got != "b" {
+		t.Errorf("with two callers having seen it, a third began on %s", got)
+	}
+	if lifted := c.s.Reset(c.now, engine.Fact{}); len(lifted) != 2 {
+		t.Errorf("lifted %+v", lifted)
+	}
+	if got := c.sends(hostile, true) + c.sends(third, true); got != "aa" {
+		t.Errorf("after the reset requests began on %s", got)
+	}
+}
+
 // TestNoStampedeAtHalfOpen lets 5,000 requests wait for an open channel's time to end.
 func TestNoStampedeAtHalfOpen(t *testing.T) {
 	t.Parallel()
@@ -214,7 +243,7 @@ func TestHealthChecksEndAnOpenTimeEarly(t *testing.T) {
 		s.Groups[0].Breaker = engine.BreakerSpec{Mode: engine.BreakerConsecutive, Failures: 1, OpenFor: time.Hour, HalfOpenProbes: probes}
 		s.Groups[0].HealthCheck.Interval = 10 * time.Second
 		c := catalog(t, s)
-		w := crew{t, c, engine.NewStanding(), start, engine.Verdict{Class: engine.ClassProviderTransient}}
+		w := crew{t, c, engine.NewStanding(), start, engine.Verdict{Class: engine.ClassProviderTransient}, counted}
 		if open := w.s.OpenChannels(start, c); len(open) != 0 {
 			t.Errorf("a channel that nobody has used would be probed: %s", walked(open))
 		}

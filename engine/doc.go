@@ -30,7 +30,13 @@
 // it reports [Gone] as soon as the caller has gone, after it has closed the attempt that
 // ran; and it lets nothing of an attempt reach the caller before [Relay].
 //
+// A driver that lets a policy see replays before the first attempt calls
+// [Standing.Recognise] before it asks. One that shares what it knows with other instances
+// has each catalog adopted ([Standing.Adopt]), hands out what a [Sharer] gets, and feeds
+// what it hears to [Standing.Learn] and [Standing.LearnRate]; nothing of that is on a
+// request's way.
+//
 // Read words.go for the vocabulary, call.go for instructions and events, state.go for
-// what follows what, interlock.go for what always holds, and standing.go for what is
-// remembered between requests.
+// what follows what, interlock.go for what always holds, standing.go for what is
+// remembered between requests, and order.go for the strategies.
 package engine

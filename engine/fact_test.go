@@ -285,3 +285,28 @@ func TestEvictedModelsLeaveTheList(t *testing.T) {
 		t.Errorf("with one back: got %s", got)
 	}
 }
+
+// FuzzLearn takes any fact, as from a shared state that somebody else can write: nothing
+// may make it panic, grow, or leave a request nobody.
+func FuzzLearn(f *testing.F) {
+	f.Add(uint8(engine.FactKeyCooled), "pa", "main", "00112233445566778899aabbccddeeff", int64(1)<<60, false)
+	f.Add(uint8(engine.FactModelEvicted), "g", "a", "m", int64(time.Hour), false)
+	f.Add(uint8(engine.FactBreakerOpen), "g", "a", "", int64(-1)<<62, true)
+	f.Add(uint8(200), "", "", "zz", int64(0), false)
+	spec := spec(1)
+	f.Fuzz(func(t *testing.T, kind uint8, a, b, c string, until int64, lifted bool) {
+		catalog, s := begin(t, spec)
+		fact := engine.Fact{
+			Kind: engine.FactKind(kind), Group: a, Provider: a, Channel: b, Key: b, Model: c, KeyPrint: c,
+			Until: start.Add(time.Duration(until)), Lifted: lifted,
+		}
+		s.Learn(start, fact)
+		s.Learn(start, fact)
+		if list := s.List(start); len(list) > 1 {
+			t.Errorf("one fact is kept as %+v", list)
+		}
+		if _, refusal := catalog.Route(start, s, asks(catalog), half{}); refusal != nil {
+			t.Errorf("%+v refuses a request: %s", fact, refusal.Message)
+		}
+	})
+}

@@ -3,8 +3,8 @@ package engine
 import "time"
 
 // retryBudget is the bucket of tokens that extra attempts of one group are paid from
-// (ENGINE.md section 8: 0.1 token for each successful first attempt, a small floor a
-// second, a cap; it starts full, as gRPC's retry throttling does, proposal A6).
+// (docs/rationale.md: a share of a token for each successful first attempt, a small floor
+// a second, a cap; it starts full, as gRPC's retry throttling does, proposal A6).
 type retryBudget struct {
 	tokens float64
 	at     time.Time

@@ -27,8 +27,8 @@ type channelState struct {
 	owner     *Standing
 	id        channelID
 	breaker   breaker
-	own       map[string]*breaker // by caller: open for this caller alone
-	suspects  []time.Time         // what may make a quarantine
+	own       map[string]*own // by caller: what rests for this caller alone
+	suspects  []fault         // what may make a quarantine
 	confined  aside
 	abroad    time.Time        // another instance's breaker is open until then
 	disabled  time.Time        // by hand
@@ -39,6 +39,13 @@ type channelState struct {
 	// As the latest catalog has them.
 	spec   BreakerSpec
 	models []string
+}
+
+// own is what rests of a channel for one caller alone, because no other has seen it fail.
+type own struct {
+	breaker  breaker
+	suspects []fault
+	confined time.Time
 }
 
 // keyState is what a standing knows of one key.

@@ -219,7 +219,7 @@ type CallerSpec struct {
 }
 
 // RetryBudgetSpec bounds extra attempts of a group, so that an outage isn't amplified
-// (ENGINE.md section 8).
+// (docs/rationale.md).
 type RetryBudgetSpec struct {
 	Ratio float64 // tokens earned by a successful first attempt
 	Floor float64 // tokens a second

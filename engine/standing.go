@@ -107,8 +107,11 @@ func (st *channelState) bar(now time.Time, c BreakerSpec, v view) (Bar, time.Tim
 		return BarOpen, st.abroad
 	}
 	if len(st.own) > 0 && v.caller != nil {
-		if b := st.own[v.caller.spec.Name]; b != nil {
-			if admits, until := b.admits(now, c); !admits {
+		if o := st.own[v.caller.spec.Name]; o != nil {
+			if now.Before(o.confined) {
+				return BarQuarantined, o.confined
+			}
+			if admits, until := o.breaker.admits(now, c); !admits {
 				return BarOpen, until
 			}
 		}
@@ -163,7 +166,9 @@ func (s *Standing) hire(now time.Time, ch *Channel, v view, avoid *Key) (permits
 	st, c := s.channel(ch), ch.group.spec.Breaker
 	p := permits{channel: st, caller: v.caller, shared: st.breaker.permit(now, c)}
 	if len(st.own) > 0 && v.caller != nil {
-		p.own = st.own[v.caller.spec.Name].permit(now, c)
+		if o := st.own[v.caller.spec.Name]; o != nil {
+			p.own = o.breaker.permit(now, c)
+		}
 	}
 	return p, key, true
 }
@@ -221,13 +226,7 @@ func (s *Standing) changed(now time.Time, effects []Effect, ch *Channel, key *Ke
 				}
 			}
 		case EffectQuarantineChannel:
-			recent := append(after(st.suspects, now.Add(-e.For)), now)
-			if len(recent) < e.After {
-				st.suspects = recent
-				continue
-			}
-			st.suspects = nil
-			if until.After(st.confined.here) {
+			if st.suspect(now, e, p.who()) && until.After(st.confined.here) {
 				st.confined.here = until
 				st.stir(until)
 				facts = append(facts, st.fact(FactChannelQuarantined, "", until))
@@ -256,15 +255,27 @@ func (st *channelState) evict(model string, a aside) {
 	st.stir(a.until(true))
 }
 
-// after drops the times that are not after limit, in place.
-func after(times []time.Time, limit time.Time) []time.Time {
-	kept := times[:0]
-	for _, t := range times {
-		if t.After(limit) {
-			kept = append(kept, t)
-		}
+// suspect counts a reason to quarantine the channel, and says whether there are enough.
+// Where more than one is wanted, the rule is the breaker's: no caller has a channel
+// quarantined alone for everybody, and each has what it alone has seen for itself.
+func (st *channelState) suspect(now time.Time, e Effect, who string) bool {
+	since, seen := now.Add(-e.For), fault{now, who}
+	if e.After <= 1 {
+		who = "" // the first one is enough
 	}
-	return kept
+	if who != "" {
+		o := st.ownOf(now, who)
+		if o.suspects = append(within(o.suspects, since), seen); len(o.suspects) >= e.After {
+			o.suspects, o.confined = nil, later(o.confined, now.Add(min(e.For, maxSetAside)))
+		}
+		st.suspects = atMost(st.suspects, who, (e.After+1)/2-1)
+	}
+	st.suspects = append(within(st.suspects, since), seen)
+	if len(st.suspects) < e.After || who != "" && alone(st.suspects) {
+		return false
+	}
+	st.suspects = nil
+	return true
 }
 
 // succeeded reports an attempt that ended well, and earns retry budget for a first one.
