@@ -49,7 +49,7 @@ func parseAddress(text string) (address, error) {
 			port = defaultPort
 		}
 		a.at = net.JoinHostPort(host, port)
-		if strings.HasSuffix(u.Scheme, "s") {
+		if u.Scheme == "rediss" || u.Scheme == "valkeys" {
 			a.server = host
 		}
 	case "unix":

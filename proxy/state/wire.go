@@ -1,6 +1,7 @@
 package state
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net"
@@ -14,7 +15,7 @@ const (
 	maxElements = 4 * maxFacts  // of a message altogether
 	maxMessage  = 8 << 20       // bytes, altogether
 	maxDepth    = 8             // of arrays in arrays
-	maxDigits   = 18            // so that no number overflows
+	maxDigits   = 18            // of a length, so that none overflows
 )
 
 // guardedConn checks what the backend sends before the client library reads it. The
@@ -176,7 +177,8 @@ func (s *scanner) header(kind byte, text []byte) error {
 		}
 		return s.value(kind, nil, 0)
 	case ':':
-		if _, ok := number(text); !ok {
+		// One that overflows is read as some number or other, which is a lie like any other.
+		if digits := bytes.TrimPrefix(text, []byte("-")); len(digits) == 0 || len(bytes.Trim(digits, "0123456789")) > 0 {
 			return errors.New("a number that is none")
 		}
 		return s.value(kind, nil, 0)
@@ -269,7 +271,7 @@ func (s *scanner) done(kind byte) error {
 	return s.message(kind)
 }
 
-// number reads a whole number as the client library does.
+// number reads a length as the client library does.
 func number(text []byte) (int, bool) {
 	digits := text
 	if len(digits) > 0 && digits[0] == '-' {
