@@ -54,6 +54,7 @@ func Check(ctx context.Context, opts Options, strict bool) (*CheckReport, error)
 	}
 	var again problems // what loading has found comes once more, and is said once
 	all := again.parse(own, opts.Profile)
+	again.checkShape(all)
 	for name, text := range own {
 		r.Files++
 		if m := all[name]; m != nil {
@@ -91,8 +92,10 @@ func (ps *problems) checkAll(texts map[string]string, profile string, strict boo
 			WithUseTypeCheckAnnotations(true).
 			WithSchemas(inputSchemas()).
 			WithStrict(pass.strict).
+			WithStageAfterID(ps.weights()).
 			SetErrorLimit(0)
-		if compiler.Compile(ps.parse(texts, profile)); compiler.Failed() { // which changes the modules
+		before := len(*ps)
+		if compiler.Compile(ps.parse(texts, profile)); compiler.Failed() && len(*ps) == before { // which changes the modules
 			ps.fromOPA("", compiler.Errors)
 		}
 	}

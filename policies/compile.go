@@ -66,15 +66,7 @@ func compile(src *sources, opts Options) (*program, error) {
 		WithEnablePrintStatements(false).
 		WithUseTypeCheckAnnotations(true).
 		WithSchemas(inputSchemas()).
-		WithStageAfterID(ast.StageCheckSafetyRuleBodies, ast.CompilerStageDefinition{
-			Name: "CheckWeights", MetricName: "compile_stage_check_weights",
-			Stage: func(c *ast.Compiler) *ast.Error {
-				if ps.checkWeights(c); len(ps) > 0 {
-					return ast.NewError(ast.CompileErr, nil, "%s", tooHeavy)
-				}
-				return nil
-			},
-		}).
+		WithStageAfterID(ps.weights()).
 		SetErrorLimit(0)
 	p.compiler.Compile(modules)
 	if p.compiler.Failed() {
@@ -101,9 +93,6 @@ func compile(src *sources, opts Options) (*program, error) {
 	}
 	return p, ps.failed()
 }
-
-// tooHeavy ends the compiler's work; what is wrong is among the problems already.
-const tooHeavy = "values may double with every step"
 
 func (p *program) queryOf(ps *problems, entry ast.Ref) ast.Body {
 	body, err := p.compiler.QueryCompiler().Compile(ast.NewBody(ast.Equality.Expr(ast.VarTerm(string(answerVar)), ast.NewTerm(entry))))

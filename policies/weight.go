@@ -39,8 +39,8 @@ type scale struct {
 	sources  map[ast.Var][]*ast.Term // what each variable of the rule at hand is set from
 }
 
-// checkWeights is a stage of the compiler, after variables have got names of their own and
-// before types are looked at.
+// checkWeights finds rules with values that may double. It is called when variables have
+// got names of their own, and types were not looked at yet.
 func (ps *problems) checkWeights(c *ast.Compiler) {
 	s := &scale{compiler: c, rules: map[*ast.Rule]weight{}}
 	for _, m := range c.Modules {
@@ -51,6 +51,21 @@ func (ps *problems) checkWeights(c *ast.Compiler) {
 			}
 			return false
 		})
+	}
+}
+
+// weights is the stage for a compiler's WithStageAfterID. It ends the work when it has
+// found something, and what that is stands among the problems.
+func (ps *problems) weights() (ast.StageID, ast.CompilerStageDefinition) {
+	return ast.StageCheckSafetyRuleBodies, ast.CompilerStageDefinition{
+		Name: "CheckWeights", MetricName: "compile_stage_check_weights",
+		Stage: func(c *ast.Compiler) *ast.Error {
+			before := len(*ps)
+			if ps.checkWeights(c); len(*ps) > before {
+				return ast.NewError(ast.CompileErr, nil, "values may double with every step")
+			}
+			return nil
+		},
 	}
 }
 
