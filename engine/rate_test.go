@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -179,4 +180,29 @@ func TestFullGroupsGiveWayInOrder(t *testing.T) {
 			t.Errorf("request %d: got %s, want %s", i+1, got[i], want[i])
 		}
 	}
+}
+
+func TestExplainKnowsSpentRates(t *testing.T) {
+	t.Parallel()
+	s := smart(engine.StrategyFailover)
+	s.Callers[0].Routing = engine.RoutingOrdered
+	s.Groups[0].RPM, s.Groups[1].RPM = 1, 1
+	c, st := catalog(t, s), engine.NewStanding()
+	f := func(want string) {
+		t.Helper()
+		chain, outs, _ := c.Explain(start, st, asks(c), half{})
+		got := chain.Group().Name() + " " + walked(chain.Channels()) + " |"
+		for _, o := range outs {
+			got += fmt.Sprintf(" %s %s %v", o.Channel.Name(), o.Why, o.Until.Sub(start))
+		}
+		if got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+		if _, refusal := c.Route(start, st, asks(c), half{}); (refusal == nil) != (len(chain.Channels()) > 0) {
+			t.Errorf("Explain and Route disagree: %s and %+v", got, refusal)
+		}
+	}
+	f("g abcd |")
+	f("h cd | a group rate is spent 1m0s b group rate is spent 1m0s")
+	f("g  | a group rate is spent 1m0s b group rate is spent 1m0s c group rate is spent 1m0s d group rate is spent 1m0s")
 }

@@ -225,16 +225,39 @@ func (c *Catalog) Explain(now time.Time, s *Standing, req *Request, r Rand) (Cha
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	chain := Chain{want: req.Contract, group: l.groups[0], admitted: l.admitted(l.groups), caller: req.Caller, retry: c.retry}
+	groups, outs := s.wouldAdmit(now, l)
+	chain := Chain{want: req.Contract, caller: req.Caller, retry: c.retry}
+	if len(groups) > 0 {
+		chain.group, chain.admitted = groups[0], l.admitted(groups)
+	} else { // every group's rate is spent, and so every channel is out
+		groups, outs, chain.group = l.groups, []Out{}, l.groups[0]
+	}
 	w := newWalk(now, req, &chain, r)
-	w.explain, w.chain, w.outs = true, nil, []Out{}
-	s.walk(&w, l, l.groups)
+	w.explain, w.chain, w.outs = true, nil, outs
+	s.walk(&w, l, groups)
 	if len(w.chain) == 0 {
-		w.abroad, w.outs = false, w.outs[:0]
-		s.walk(&w, l, l.groups)
+		w.abroad, w.outs = false, w.outs[:len(outs)]
+		s.walk(&w, l, groups)
 	}
 	chain.channels = w.chain
 	return chain, w.outs, nil
+}
+
+// wouldAdmit gives the groups that a request would walk, and what is out because its
+// group's rate is spent. It counts nothing.
+func (s *Standing) wouldAdmit(now time.Time, l *lane) ([]*Group, []Out) {
+	groups, outs := l.groups, []Out{}
+	for l.all == nil && len(groups) > 0 && groups[0].spec.RPM > 0 {
+		wait, ok := s.groupRate(groups[0]).admits(now, groups[0].spec.RPM)
+		if ok {
+			break
+		}
+		for _, ch := range groups[0].channels {
+			outs = append(outs, Out{Channel: ch, Why: BarRate, Until: now.Add(wait)})
+		}
+		groups = groups[1:]
+	}
+	return groups, outs
 }
 
 // Available lists the contracts that a caller can have now, in the order of its groups:
