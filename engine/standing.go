@@ -278,12 +278,13 @@ func (st *channelState) suspect(now time.Time, e Effect, who string) bool {
 	return true
 }
 
-// succeeded reports an attempt that ended well, and earns retry budget for a first one.
-func (s *Standing) succeeded(now time.Time, ch *Channel, p permits, first bool, c RetryBudgetSpec) {
+// succeeded reports an attempt that ended well. A first one earns retry budget for the
+// group that would have paid for others, which earns names; nil earns nothing.
+func (s *Standing) succeeded(now time.Time, ch *Channel, p permits, earns *Group, c RetryBudgetSpec) {
 	s.mu.Lock()
 	closed := p.success(ch.group.spec.Breaker)
-	if first {
-		s.budget(now, ch.group.spec.Name, c).earn(c)
+	if earns != nil {
+		s.budget(now, earns.spec.Name, c).earn(c)
 	}
 	s.mu.Unlock()
 	s.tellClosed(p, closed)

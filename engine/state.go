@@ -339,7 +339,11 @@ func (s *relaying) step(t *trace, now time.Time, ev Event) (state, Instruction) 
 			return t.close(now, s.engagement, ev.Broken, Verdict{})
 		}
 		t.attempt().class = ClassOK
-		t.standing.succeeded(now, s.channel, s.permit, s.seq == 1 && t.req.SDKRetry == 0, t.retry)
+		var earns *Group
+		if s.seq == 1 && t.req.SDKRetry == 0 {
+			earns = t.group
+		}
+		t.standing.succeeded(now, s.channel, s.permit, earns, t.retry)
 		return t.finish(now, TerminalSuccess, Reply{})
 	}
 	return s, nil
