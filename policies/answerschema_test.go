@@ -85,3 +85,24 @@ func TestAnswerSchemas(t *testing.T) {
 		`{"deadline_ms": 0, "reason": "r"}`, `{"deadline_ms": "1s", "reason": "r"}`, `{"deadline_ms": 9223372036855, "reason": "r"}`, `{"attempts": 1, "reason": "Because"}`,
 	})
 }
+
+// What the engine asks is what the schemas of the questions accept.
+func TestQuestionsKeepToTheirSchemas(t *testing.T) {
+	t.Parallel()
+	q, r := failed(t), routed()
+	set := load(t, Options{Params: map[string]any{"a": 1}}, "package fourgate\n\ndecision := input\n\nroute := input\n")
+	decision := set.decision.reads.input(&q, q.Now, set.params).String()
+	route := set.route.reads.input(&r, r.Now, set.params).String()
+	for _, c := range []struct {
+		schema, document string
+		want             bool
+	}{
+		{"input.jsonschema", decision, true}, {"input.jsonschema", route, true},
+		{"route.jsonschema", route, true}, {"route.jsonschema", decision, false},
+		{"input.jsonschema", `{}`, false}, {"input.jsonschema", strings.Replace(route, `"channels"`, `"chanels"`, 1), false},
+	} {
+		if got := matches(t, c.schema, c.document); got != c.want {
+			t.Errorf("%s says %v of %s", c.schema, got, c.document)
+		}
+	}
+}

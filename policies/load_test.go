@@ -222,6 +222,24 @@ decision := {"action": "retry", "reason": data.params.word, "delay_ms": input.pa
 	}
 }
 
+// Setting a variable with = is fine where only one side can be set.
+func TestUnificationInOneDirection(t *testing.T) {
+	t.Parallel()
+	q := failed(t)
+	got := load(t, Options{}, `package fourgate
+decision := {"action": "fallback", "reason": r, "channel": c} if {
+	c = input.routes.fallback[_]
+	r = concat("_", ["to", x])
+	input.failure.class = x
+	[1, y] = [z | some z in [1, 2]]
+	y = 2
+}
+`).Decide(&q)
+	if got.Channel != "azure-east" || got.Reason.String() != "to_provider_transient" {
+		t.Errorf("got %+v", got)
+	}
+}
+
 // print is for authors: it must neither fail nor reach the process' output.
 func TestPrintIsRemoved(t *testing.T) {
 	t.Parallel()

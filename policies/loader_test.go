@@ -158,6 +158,7 @@ func TestRefusedDataAndFiles(t *testing.T) {
 	f("many files", Options{Modules: many}, "cannot use more than 1000 policy files")
 	f("much text", Options{Modules: large}, "cannot use more than 8388608 bytes")
 	f("huge file", Options{Modules: map[string]string{"p.rego": strings.Repeat("#", maxFile+1)}}, "p.rego: cannot use a policy file of 1048577 bytes")
+	f("name of our own", Options{Modules: map[string]string{"builtin:knobs.rego": "package fourgate.knobs\n"}}, "cannot use a policy file whose name begins with builtin:")
 	f("unreadable profile", Options{Profile: "../gates"}, "cannot find policy profile")
 }
 

@@ -108,8 +108,8 @@ func (ps *problems) checkShape(all modules) {
 				ps.at(e.Location, "give the inner parts names: a rule or a variable of their own", "cannot use calls or operators more than %d deep", maxNesting)
 				return true
 			}
-			if e.IsEquality() && e.Location != nil && variable(e.Operand(0)) && variable(e.Operand(1)) {
-				ps.at(e.Location, "write := to set a variable, == to compare", "cannot use = between two terms with variables")
+			if e.IsEquality() && e.Location != nil && settable(e.Operand(0)) && settable(e.Operand(1)) {
+				ps.at(e.Location, "write := to set a variable, == to compare", "cannot use = where both sides have variables")
 			}
 			return false
 		})
@@ -166,12 +166,20 @@ func (ps *problems) at(where *ast.Location, hint, format string, args ...any) {
 	}
 }
 
-// variable says whether a term has variables; the names input and data aren't.
-func variable(t *ast.Term) bool {
+// settable says whether a unification may set variables of a term: one that is a variable,
+// or has one outside its references, calls and comprehensions.
+func settable(t *ast.Term) bool {
 	found := false
-	ast.WalkVars(t, func(v ast.Var) bool {
-		found = found || !v.Equal(ast.InputRootDocument.Value) && !v.Equal(ast.DefaultRootDocument.Value)
-		return found
-	})
+	each := func(t *ast.Term) { found = found || settable(t) }
+	switch v := t.Value.(type) {
+	case ast.Var:
+		return !v.Equal(ast.InputRootDocument.Value) && !v.Equal(ast.DefaultRootDocument.Value)
+	case *ast.Array:
+		v.Foreach(each)
+	case ast.Set:
+		v.Foreach(each)
+	case ast.Object:
+		v.Foreach(func(_, t *ast.Term) { each(t) })
+	}
 	return found
 }

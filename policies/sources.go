@@ -61,6 +61,9 @@ func gather(ctx context.Context, opts Options) *sources {
 // add takes one file's text, if it keeps to the limits.
 func (s *sources) add(name, text string) {
 	switch {
+	case strings.HasPrefix(name, builtinPrefix):
+		s.problems.add(name, "cannot use a policy file whose name begins with %s, which is Fourgate's own; rename it", builtinPrefix)
+		return
 	case len(text) > maxFile:
 		s.problems.add(name, "cannot use a policy file of %d bytes; split it, the limit is %d", len(text), maxFile)
 		return

@@ -130,10 +130,7 @@ func (s *scale) bind(e *ast.Expr) {
 		switch name := terms[0].String(); {
 		case sets(terms):
 			set(operands[0], operands[1])
-			if _, alone := operands[1].Value.(ast.Var); !alone {
-				break
-			}
-			if _, other := operands[0].Value.(ast.Var); !other {
+			if !settable(operands[0]) {
 				set(operands[1], operands[0]) // input.x = y
 			}
 		case (name == "internal.member_2" || name == "internal.member_3") && len(operands) > 1:
