@@ -23,6 +23,7 @@ type Config struct {
 	// such a block leaves out is filled in from Policy.
 	GroupPolicies map[string]Policy
 	Ledger        Ledger
+	State         State
 	Files         []string // the files that were read, for whoever watches them
 }
 
@@ -157,6 +158,18 @@ type Ledger struct {
 	Path       string // of the database file; empty without a store
 	Durability string // "batch" or "sync"
 	Retention  time.Duration
+}
+
+// State says where instances share what they learn of keys, channels, models and rates.
+type State struct {
+	Backend string // "memory" for nowhere, or "redis", which Valkey is, too
+	// URL is the backend's, with user and password if it wants them. Empty without one, and
+	// so are the fields below.
+	URL            engine.Secret
+	AuthoritiesPEM string // certificates that are trusted for rediss:// instead of the system's; empty for those
+	Prefix         string // of all keys
+	OnOutage       string // "local": go on with what is known here; "refuse": refuse requests
+	Breakers       bool   // open breakers are shared, too
 }
 
 // Environment is what a configuration can see of the world. A nil LookupEnv has no

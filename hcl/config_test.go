@@ -146,6 +146,7 @@ func fullConfig(dir string) *Config {
 		Ledger: Ledger{
 			Store: "sqlite", Path: filepath.Join(dir, "data/ledger.db"), Durability: "sync", Retention: 24 * time.Hour,
 		},
+		State: State{Backend: "redis", URL: engine.NewSecret("rediss://cache.example.com:6380/1"), Prefix: "house:", OnOutage: "refuse", Breakers: true},
 	}
 }
 
@@ -198,6 +199,7 @@ func TestDefaults(t *testing.T) {
 		Ledger: Ledger{
 			Store: "sqlite", Path: "testdata/valid/fourgate.db", Durability: "batch", Retention: 720 * time.Hour,
 		},
+		State: State{Backend: "memory"},
 	}
 	got := load(t, "testdata/valid/minimal.hcl", testEnvironment())
 	if diff := compareConfigs(want, got); diff != "" {

@@ -88,6 +88,9 @@ const (
 	// defaultBundleCache is beside the configuration.
 	defaultBundleCache = "fourgate-bundle"
 
+	// defaultStatePrefix is short: it is in each key.
+	defaultStatePrefix = "fg:"
+
 	// defaultLedgerPath is beside the configuration.
 	defaultLedgerPath = "fourgate.db"
 	// defaultRetention is thirty days, a billing period.

@@ -165,7 +165,7 @@ func TestJSONMistakes(t *testing.T) {
 	mistake("{\n\"servr\": {}}", "2 error: Unknown argument")
 	mistake("[{\n\"servr\": {}}]", "2 error: Unknown argument")
 	mistake("{\n\"server\": 5}", "2 error: Incorrect JSON value type")
-	mistake("{\n\"state\": {}}", "2 error: Not supported by this version")
+	mistake("{\n\"telemetry\": {}}", "2 error: Not supported by this version")
 	mistake("{\"server\": {\n\"listen\": [1]}}", "2 error: Wrong type of value")
 	mistake("{\"provider\": {\"a\": {\"key\": {\"m\": {\n\"secret\": \"hunter2\"}}}}}", "2 error: Secret written into the configuration")
 	mistake("{\"provider\": {\"a\": {\"key\": {\"m\": {\n\"secret\": \"env(\\\"UNSET\\\")\"}}}}}", "2 error: Missing secret")

@@ -26,6 +26,7 @@ func (d *decoder) decode(files []*hcl2.File) {
 	all.labelled("caller", &callerShape, d.caller)
 	d.retryBudget(all.inner("retry_budget", &retryBudgetShape))
 	d.ledger(all.inner("ledger", &ledgerShape))
+	d.state(all.inner("state", &stateShape))
 	if d.incomplete {
 		return // a missing file would look like missing blocks
 	}

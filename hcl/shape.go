@@ -29,9 +29,9 @@ var (
 	rootShape = shape{
 		blocks: []blockShape{
 			{"server", ""}, {"classifier", "name"}, {"provider", "name"}, {"route_group", "name"},
-			{"caller", "name"}, {"policy", ""}, {"retry_budget", ""}, {"ledger", ""},
+			{"caller", "name"}, {"policy", ""}, {"retry_budget", ""}, {"ledger", ""}, {"state", ""},
 		},
-		later: []string{"state", "telemetry"},
+		later: []string{"telemetry"},
 	}
 	serverShape = shape{
 		attrs:  []string{"listen", "admin_listen", "admin_token", "max_body", "debug_headers", "drain_timeout", "anonymous"},
@@ -69,6 +69,7 @@ var (
 	policyAttrs       = []string{"paths", "profile", "query", "params", "timeout", "timezone"}
 	bundleShape       = shape{attrs: []string{"url", "public_key", "algorithm", "key_id", "scope", "token", "ca_file", "poll", "cache"}}
 	retryBudgetShape  = shape{attrs: []string{"ratio", "floor", "cap"}}
+	stateShape        = shape{attrs: []string{"backend", "url", "ca_file", "prefix", "on_outage", "breakers"}}
 	ledgerShape       = shape{attrs: []string{"store", "path", "durability", "retention"}}
 )
 

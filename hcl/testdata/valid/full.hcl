@@ -140,3 +140,11 @@ ledger {
   durability = "sync"
   retention  = "24h"
 }
+
+state {
+  backend   = "redis"
+  url       = "rediss://cache.example.com:6380/1"
+  prefix    = "house:"
+  on_outage = "refuse"
+  breakers  = true
+}

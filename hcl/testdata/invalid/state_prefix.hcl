@@ -9,5 +9,8 @@ route_group "gpt-4o" {
   channel "openai" { provider = provider.openai }
 }
 
-state { # ERROR: Not supported by this version
+state {
+  backend = "redis"
+  url     = "redis://127.0.0.1"
+  prefix  = "fg*" # ERROR: Prefix cannot begin a key
 }

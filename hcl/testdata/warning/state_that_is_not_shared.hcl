@@ -1,0 +1,14 @@
+provider "openai" {
+  base_url = "https://api.openai.com/v1"
+  key "main" { secret = env("OPENAI_API_KEY") }
+}
+
+route_group "gpt-4o" {
+  models    = ["gpt-4o-2024-08-06"]
+  endpoints = ["openai.chat"]
+  channel "openai" { provider = provider.openai }
+}
+
+state {
+  prefix = "fg:" # WARNING: Setting of a state that isn't shared
+}
