@@ -1,0 +1,43 @@
+# The caller batch comes again by itself, so no failure of it is worth a second attempt.
+#
+# As it stands the file runs against "fourgate sim -listen 127.0.0.1:9101".
+
+server {
+  listen       = env("COOKBOOK_LISTEN", "127.0.0.1:8080")
+  admin_listen = env("COOKBOOK_ADMIN_LISTEN", "127.0.0.1:8081")
+}
+
+provider "a" {
+  base_url = env("COOKBOOK_A_URL", "http://127.0.0.1:9101/a/v1")
+  key "main" { secret = env("COOKBOOK_KEY", "sim-key") }
+}
+
+provider "b" {
+  base_url = env("COOKBOOK_B_URL", "http://127.0.0.1:9101/b/v1")
+  key "main" { secret = env("COOKBOOK_KEY", "sim-key") }
+}
+
+route_group "gpt-4o" {
+  models    = ["gpt-4o-2024-08-06"]
+  endpoints = ["openai.chat"]
+  channel "a" { provider = provider.a }
+  channel "b" { provider = provider.b }
+}
+
+caller "batch" {
+  key_sha256 = "58083815d4a7309041a07e7a06a4ff2ea841636c60c9e9605d9eb37582bb9269" # of key-of-batch
+  groups     = [route_group.gpt-4o]
+}
+
+caller "web" {
+  key_sha256 = "f6fd5423f17a71f73fa44f82bb0e086716990fbb4208541bd52bf26da0ac74ca" # of key-of-web
+  groups     = [route_group.gpt-4o]
+}
+
+policy {
+  paths = ["policy.rego"]
+}
+
+ledger {
+  path = env("COOKBOOK_LEDGER", "cookbook.db")
+}

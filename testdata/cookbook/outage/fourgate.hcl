@@ -1,0 +1,51 @@
+# In an outage attempts are what costs and what keeps providers down, so fewer are made:
+# two overloads in one request are taken for one.
+#
+# As it stands the file runs against "fourgate sim -listen 127.0.0.1:9101".
+
+server {
+  listen       = env("COOKBOOK_LISTEN", "127.0.0.1:8080")
+  admin_listen = env("COOKBOOK_ADMIN_LISTEN", "127.0.0.1:8081")
+}
+
+provider "a" {
+  base_url = env("COOKBOOK_A_URL", "http://127.0.0.1:9101/a/v1")
+  key "main" { secret = env("COOKBOOK_KEY", "sim-key") }
+}
+
+provider "b" {
+  base_url = env("COOKBOOK_B_URL", "http://127.0.0.1:9101/b/v1")
+  key "main" { secret = env("COOKBOOK_KEY", "sim-key") }
+}
+
+provider "c" {
+  base_url = env("COOKBOOK_C_URL", "http://127.0.0.1:9101/c/v1")
+  key "main" { secret = env("COOKBOOK_KEY", "sim-key") }
+}
+
+route_group "gpt-4o" {
+  models    = ["gpt-4o-2024-08-06"]
+  endpoints = ["openai.chat"]
+  channel "a" { provider = provider.a }
+  channel "b" { provider = provider.b }
+  channel "c" { provider = provider.c }
+
+  budget {
+    attempts  = 3
+    per_route = 1
+  }
+}
+
+policy {
+  paths = ["policy.rego"]
+}
+
+retry_budget {
+  ratio = 0.1 # one extra attempt for ten requests that went well at once
+  floor = 0
+  cap   = 3
+}
+
+ledger {
+  path = env("COOKBOOK_LEDGER", "cookbook.db")
+}

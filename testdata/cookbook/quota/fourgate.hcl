@@ -1,0 +1,45 @@
+# A caller has negotiated a quota with the first provider: a rate limit waits there and
+# never moves to a provider where it would pay again.
+#
+# As it stands the file runs against "fourgate sim -listen 127.0.0.1:9101".
+
+server {
+  listen       = env("COOKBOOK_LISTEN", "127.0.0.1:8080")
+  admin_listen = env("COOKBOOK_ADMIN_LISTEN", "127.0.0.1:8081")
+}
+
+provider "a" {
+  base_url = env("COOKBOOK_A_URL", "http://127.0.0.1:9101/a/v1")
+  key "main" { secret = env("COOKBOOK_KEY", "sim-key") }
+}
+
+provider "b" {
+  base_url = env("COOKBOOK_B_URL", "http://127.0.0.1:9101/b/v1")
+  key "main" { secret = env("COOKBOOK_KEY", "sim-key") }
+}
+
+route_group "gpt-4o" {
+  models    = ["gpt-4o-2024-08-06"]
+  endpoints = ["openai.chat"]
+  channel "a" { provider = provider.a }
+  channel "b" { provider = provider.b }
+}
+
+caller "search" {
+  key_sha256 = "bf2e9972d8188c1d2c9315c5574b11d8633aa4cdb3a34b3eb6a03a457fcd0e6c" # of key-of-search
+  groups     = [route_group.gpt-4o]
+}
+
+caller "web" {
+  key_sha256 = "f6fd5423f17a71f73fa44f82bb0e086716990fbb4208541bd52bf26da0ac74ca" # of key-of-web
+  groups     = [route_group.gpt-4o]
+}
+
+policy {
+  paths  = ["policy.rego"]
+  params = { quota = ["search"] }
+}
+
+ledger {
+  path = env("COOKBOOK_LEDGER", "cookbook.db")
+}
