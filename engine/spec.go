@@ -138,6 +138,7 @@ type BreakerSpec struct {
 // come back before their time is over. The zero value looks at none.
 type HealthCheckSpec struct {
 	Interval time.Duration // between two looks at one channel, before jitter
+	Timeout  time.Duration // of one look; 0 is no look that can go well
 	// Path is asked for with GET once connected, and any answer below 500 is good; empty
 	// is a connection and no more.
 	Path string

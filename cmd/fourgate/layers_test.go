@@ -39,9 +39,10 @@ var mayImport = map[string][]string{
 	"proxy/sim":              {},
 	"proxy/state":            {"engine"},
 	"proxy/state/redistest":  {},
-	"proxy/admin":            {},
+	"proxy/admin":            {"engine", "proxy/ledger"},
+	"proxy/probe":            {"engine", "proxy/upstream"},
 	"proxy":                  {"engine", "proxy/gate", "proxy/judge", "proxy/sse", "proxy/upstream", "proxy/watch"},
-	"cmd/fourgate":           {"engine", "hcl", "policies", "policies/bundle", "policies/matrix", "policies/replay", "policies/starter", "plugins", "plugins/starter", "proxy", "proxy/admin", "proxy/ledger", "proxy/sim", "proxy/upstream", "proxy/watch"},
+	"cmd/fourgate":           {"engine", "hcl", "policies", "policies/bundle", "policies/matrix", "policies/replay", "policies/starter", "plugins", "plugins/starter", "proxy", "proxy/admin", "proxy/ledger", "proxy/probe", "proxy/sim", "proxy/upstream", "proxy/watch"},
 }
 
 // homes says which packages may import a heavy dependency.
@@ -58,7 +59,7 @@ var homes = map[string][]string{
 	"github.com/spf13/cobra":              {"cmd/fourgate"},
 	"github.com/tidwall/gjson":            {"plugins", "proxy", "proxy/gate", "proxy/judge", "proxy/sim"},
 	"github.com/redis/rueidis":            {"proxy/state"},
-	"github.com/prometheus/client_golang": {"plugins", "policies", "policies/bundle", "proxy", "proxy/admin", "proxy/ledger", "proxy/state", "cmd/fourgate"},
+	"github.com/prometheus/client_golang": {"plugins", "policies", "policies/bundle", "proxy", "proxy/admin", "proxy/ledger", "proxy/probe", "proxy/state", "cmd/fourgate"},
 }
 
 // pure are the packages that do no I/O, and pureImports all of the standard library
