@@ -52,8 +52,8 @@ type app struct {
 
 	turn    sync.Mutex // of whoever replaces what serves: a reload, or a new bundle
 	serving *loaded
-	source  *bundleSource  // of the bundle; nil without one
-	bundle  *bundle.Bundle // in force
+	source  *bundleSource // of the bundle; nil without one
+	bundle  bundle.Bundle // in force, if there is a source
 }
 
 // chance is the process's source of random numbers; it is safe for many goroutines.

@@ -45,18 +45,45 @@ func BenchmarkProductOutage(b *testing.B)    { benchmark(b, product(true), "whol
 
 // BenchmarkProductOutageBreaker is the outage with the default breaker.
 func BenchmarkProductOutageBreaker(b *testing.B) {
-	benchmark(b, func(b *testing.B, upstream string) string {
+	benchmark(b, edited(func(text string) string { return strings.Replace(text, `  breaker { mode = "off" }`+"\n", "", 1) }), "whole", 8)
+}
+
+// BenchmarkProductOutageGroups is the outage in a configuration with a thousand other
+// groups, each with a policy of its own: a decision doesn't depend on their number.
+func BenchmarkProductOutageGroups(b *testing.B) {
+	benchmark(b, edited(func(text string) string {
+		var more strings.Builder
+		for i := range 1000 {
+			fmt.Fprintf(&more, `
+route_group "other-%[1]d" {
+  models    = ["model-%[1]d"]
+  endpoints = ["openai.chat"]
+  channel "first" { provider = provider.first }
+  channel "second" { provider = provider.second }
+  policy {
+    params = { retry_on_network = %[2]t }
+    timeout = "%[3]dms"
+  }
+}
+`, i, i%2 == 0, 100+i%100)
+		}
+		return text + more.String()
+	}), "whole", 8)
+}
+
+// edited is the program with another configuration than that of the failover benchmark.
+func edited(edit func(text string) string) func(b *testing.B, upstream string) string {
+	return func(b *testing.B, upstream string) string {
 		config := benchConfig(b, "http://"+upstream, true)
 		text, err := os.ReadFile(config)
 		if err != nil {
 			b.Fatal(err)
 		}
-		text = []byte(strings.Replace(string(text), `  breaker { mode = "off" }`+"\n", "", 1))
-		if err := os.WriteFile(config, text, 0o600); err != nil {
+		if err := os.WriteFile(config, []byte(edit(string(text))), 0o600); err != nil {
 			b.Fatal(err)
 		}
 		return strings.TrimPrefix(startAt(b, new(movable), nil, "serve", "-c", config).base(b), "http://")
-	}, "whole", 8)
+	}
 }
 
 // BenchmarkStart is from the command to the line that says that it serves.

@@ -79,7 +79,14 @@ func (c *compiler) openAll(ctx context.Context, path string, e *env, logger *slo
 	if source == nil {
 		return nil, nil, append(diags, more...)
 	}
-	return source.latest.loaded, source, diags
+	return source.now().loaded, source, diags
+}
+
+// now is the bundle of this moment.
+func (s *bundleSource) now() *accepted {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.latest
 }
 
 // serve hands each further bundle to use, and returns the one of now.

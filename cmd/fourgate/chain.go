@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -69,7 +68,7 @@ func chainCommand(e *env) *cobra.Command {
 			"request of this moment. Nothing is sent to a provider.",
 		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, list []string) error {
-			l, source, diags := newCompiler(nil).openAll(cmd.Context(), path, e, slog.New(slog.NewTextHandler(e.stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
+			l, source, diags := newCompiler(nil).openAll(cmd.Context(), path, e, quietLogger(e))
 			source.close()
 			if l == nil {
 				if err := report(e.stderr, diags, false); err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -90,7 +89,7 @@ func demo(ctx context.Context, e *env, address string, exactly bool) error {
 		return err
 	}
 	lines := &narrator{out: e.stdout, told: map[string]int{}}
-	a, err := newApp(c, l, e.now, slog.New(slog.NewTextHandler(e.stderr, &slog.HandlerOptions{Level: slog.LevelWarn})), lines)
+	a, err := newApp(c, l, e.now, quietLogger(e), lines)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	_ "time/tzdata" // for policy.timezone: an image from scratch has no time zones, and they are 450 kB
@@ -51,9 +52,8 @@ const maxReadings = 5
 // Policies that come from a bundle are left out; see [compiler.withBundle].
 func (c *compiler) load(ctx context.Context, path string, e *env) (*loaded, hcl.Diagnostics) {
 	for range maxReadings {
-		outer := digest([]string{path})
 		l, files, diags := c.read(ctx, path, e)
-		if ctx.Err() != nil || bytes.Equal(files.before, digest(files.names)) && bytes.Equal(outer, digest([]string{path})) {
+		if ctx.Err() != nil || bytes.Equal(files.before, digest(files.names)) {
 			return l, diags
 		}
 	}
@@ -63,7 +63,8 @@ func (c *compiler) load(ctx context.Context, path string, e *env) (*loaded, hcl.
 	}}
 }
 
-// reading are the files that were read, and what was in them before.
+// reading are the files of a configuration, and the digest of them before those that it
+// names were read.
 type reading struct {
 	names  []string
 	before []byte
@@ -73,6 +74,9 @@ func (c *compiler) read(ctx context.Context, path string, e *env) (*loaded, read
 	world := hcl.Environment{LookupEnv: e.lookup}
 	config, named, diags := hcl.LoadNamed(path, world)
 	files := reading{names: namedFiles(named)}
+	if config != nil {
+		files.names = filesOf(config)
+	}
 	files.before = digest(files.names)
 	l, more := c.compile(ctx, named)
 	more.Illustrate(world)
@@ -194,6 +198,11 @@ func goodOrReported(l *loaded, diags hcl.Diagnostics, path string, e *env) (*loa
 		return nil, reportedError{}
 	}
 	return l, nil
+}
+
+// quietLogger is for commands whose output is something else: it tells of trouble only.
+func quietLogger(e *env) *slog.Logger {
+	return slog.New(slog.NewTextHandler(e.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
 func count(n int, what string) string {

@@ -60,27 +60,29 @@ func (a *app) reloadOnChange(ctx context.Context, w *changeWatch, e *env, path s
 // they began with. It returns the configuration that serves now, nil for a refused one.
 func (a *app) reload(ctx context.Context, e *env, path string) *hcl.Config {
 	a.turn.Lock()
-	l, source, bundled, diags := a.prepare(ctx, e, path)
+	old := a.source
+	l, source, diags := a.prepare(ctx, e, path)
 	if err := report(e.stderr, diags, false); err != nil {
 		a.logger.Error("cannot report the diagnostics of a reload", "error", err)
 	}
-	var err error
 	if l != nil {
-		err = a.server.Swap(a.partsOf(l))
+		if err := a.server.Swap(a.partsOf(l)); err != nil {
+			a.logger.Error("configuration cannot be used", "error", err)
+			l = nil
+		}
 	}
-	if l == nil || err != nil {
+	if l == nil {
 		a.turn.Unlock()
-		if source != a.source {
+		if source != old {
 			source.close()
 		}
 		errs, _ := diags.Count()
-		a.logger.Error("reload refused: the running configuration stays", "errors", errs, "error", err)
+		a.logger.Error("reload refused: the running configuration stays", "errors", errs)
 		return nil
 	}
-	left := a.source
-	a.serving, a.source, a.bundle = l, source, bundled
-	if source != nil && source != left {
-		source.serve(a.useBundle)
+	a.serving = l
+	if source != old {
+		a.take(source)
 	}
 	a.renew(l.config.Server.Certificate)
 	a.logger.Info("reloaded", "config", path)
@@ -88,30 +90,31 @@ func (a *app) reload(ctx context.Context, e *env, path string) *hcl.Config {
 		a.logger.Warn("the server and ledger blocks have changed, which counts at a restart only")
 	}
 	a.turn.Unlock()
-	if left != source {
-		left.close() // which may wait for a bundle that waits for its turn
+	if source != old {
+		old.close() // which may wait for a bundle that waits for its turn
 	}
 	return l.config
 }
 
 // prepare loads a configuration with its bundle: the one in force if it comes from the
 // same place, or else one from a new source.
-func (a *app) prepare(ctx context.Context, e *env, path string) (l *loaded, source *bundleSource, bundled *bundle.Bundle, diags hcl.Diagnostics) {
-	l, diags = a.compiler.load(ctx, path, e)
+func (a *app) prepare(ctx context.Context, e *env, path string) (*loaded, *bundleSource, hcl.Diagnostics) {
+	l, diags := a.compiler.load(ctx, path, e)
 	if l == nil || l.config.Policy.Bundle == nil {
-		return l, nil, nil, diags
+		return l, nil, diags
 	}
+	var source *bundleSource
 	var more hcl.Diagnostics
 	if a.source != nil && a.source.spec == *l.config.Policy.Bundle {
-		source, bundled = a.source, a.bundle
-		l, more = a.compiler.withBundle(ctx, l, *bundled)
+		source = a.source
+		l, more = a.compiler.withBundle(ctx, l, a.bundle)
 	} else if source, more = a.compiler.openBundle(ctx, l, a.logger); source != nil {
-		l, bundled = source.latest.loaded, &source.latest.bundle
+		l = source.now().loaded
 	}
 	if diags = append(diags, more...); diags.HasErrors() {
 		l = nil
 	}
-	return l, source, bundled, diags
+	return l, source, diags
 }
 
 // useBundle puts a new bundle in force under the configuration that serves. Its error
@@ -129,27 +132,34 @@ func (a *app) useBundle(ctx context.Context, from *bundleSource, b bundle.Bundle
 	if err := a.server.Swap(a.partsOf(l)); err != nil {
 		return err
 	}
-	a.serving, a.bundle = l, &b
+	a.serving, a.bundle = l, b
 	return nil
 }
 
-// follow takes up a source's bundles from now on. The app that serves was made with one.
+// follow takes up the source of the configuration that the app was made with.
 func (a *app) follow(source *bundleSource) {
+	a.turn.Lock()
+	defer a.turn.Unlock()
+	a.take(source)
+}
+
+// take puts the source's bundles in force from now on; nil takes none. It has the turn.
+func (a *app) take(source *bundleSource) {
+	a.source, a.bundle = source, bundle.Bundle{}
 	if source == nil {
 		return
 	}
-	a.turn.Lock()
-	defer a.turn.Unlock()
-	a.source = source
 	now := source.serve(a.useBundle)
-	a.bundle = &now.bundle
-	if now.loaded != a.serving { // it came while the app was made
-		if err := a.server.Swap(a.partsOf(now.loaded)); err != nil {
-			a.logger.Error("policy bundle not used", "error", err)
-			return
-		}
-		a.serving = now.loaded
+	a.bundle = now.bundle
+	if now.loaded == a.serving {
+		return
 	}
+	// Another one has come since the configuration was loaded.
+	if err := a.server.Swap(a.partsOf(now.loaded)); err != nil {
+		a.logger.Error("policy bundle not used", "error", err)
+		return
+	}
+	a.serving = now.loaded
 }
 
 // unfollow ends the source that is followed, if any.

@@ -36,6 +36,7 @@ func serve(ctx context.Context, e *env, path string) error {
 	if err != nil {
 		return err
 	}
+	defer source.close()
 	ln, err := listen(l.config.Server.Listen, "server.listen")
 	if err != nil {
 		return err

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"log/slog"
 
 	"github.com/spf13/cobra"
 
@@ -20,7 +19,7 @@ func validateCommand(e *env) *cobra.Command {
 				return err
 			}
 			defer host.Close(cmd.Context())
-			l, source, diags := newCompiler(host).openAll(cmd.Context(), path, e, slog.New(slog.NewTextHandler(e.stderr, nil)))
+			l, source, diags := newCompiler(host).openAll(cmd.Context(), path, e, quietLogger(e))
 			source.close()
 			out := e.stderr
 			if asJSON {
