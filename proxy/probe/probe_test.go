@@ -408,4 +408,3 @@ func TestHostThatAnswersSlowly(t *testing.T) {
 		}
 	})
 }
-
