@@ -120,11 +120,6 @@ func (st *channelState) meet(now time.Time, lift func(Aside) bool) {
 			o.confined = time.Time{}
 		}
 	}
-	// What is left may end earlier than what was lifted.
-	st.restless = later(later(st.disabled, st.confined.until(true)), st.abroad)
-	for _, gone := range st.evictions {
-		st.stir(gone.until(true))
-	}
 	if now.Before(st.abroad) && st.breaker.state(now, st.spec) == BreakerClosed &&
 		lift(Aside{Fact: st.fact(FactBreakerOpen, "", st.abroad), Abroad: true}) {
 		st.abroad = time.Time{}

@@ -57,10 +57,13 @@ func (b *breaker) end(c BreakerSpec) {
 	}
 }
 
+// closed says that nothing of the breaker is in anybody's way.
+func (b *breaker) closed() bool { return b.openUntil.IsZero() && !b.halfOpen }
+
 // admits says whether an attempt may start, and otherwise from when on.
 func (b *breaker) admits(now time.Time, c BreakerSpec) (bool, time.Time) {
 	switch {
-	case b.generation == 0 || c.Mode == BreakerOff:
+	case c.Mode == BreakerOff || b.closed():
 		return true, time.Time{}
 	case b.halfOpen:
 		// A reload may ask for fewer probes than have ended well already.
@@ -256,7 +259,11 @@ func (p permits) failure(now time.Time, c BreakerSpec) bool {
 		}
 		p.own.failure(now, c, "")
 	}
-	return p.shared.failure(now, c, p.who())
+	opened := p.shared.failure(now, c, p.who())
+	if opened {
+		p.channel.stir(forever())
+	}
+	return opened
 }
 
 // maxIdleOwn is for how many callers a channel keeps something before it looks for some of
@@ -275,6 +282,7 @@ func (st *channelState) ownOf(now time.Time, caller string) *own {
 		}
 		o = &own{}
 		st.own[caller] = o
+		st.stir(forever())
 	}
 	return o
 }
@@ -282,11 +290,16 @@ func (st *channelState) ownOf(now time.Time, caller string) *own {
 // sweep forgets callers for whom nothing rests and no failure counts.
 func (st *channelState) sweep(now time.Time) {
 	for caller, o := range st.own {
-		if st.spec.Mode == BreakerWindow {
-			o.breaker.failures = within(o.breaker.failures, now.Add(-st.spec.Window))
-		}
-		if len(o.breaker.failures) == 0 && o.breaker.openUntil.IsZero() && !o.breaker.halfOpen && len(o.suspects) == 0 && !now.Before(o.confined) {
-			delete(st.own, caller)
-		}
+		st.forgive(now, caller, o)
+	}
+}
+
+// forgive forgets a caller if nothing rests for it and no failure counts.
+func (st *channelState) forgive(now time.Time, caller string, o *own) {
+	if st.spec.Mode == BreakerWindow {
+		o.breaker.failures = within(o.breaker.failures, now.Add(-st.spec.Window))
+	}
+	if len(o.breaker.failures) == 0 && o.breaker.closed() && len(o.suspects) == 0 && !now.Before(o.confined) {
+		delete(st.own, caller)
 	}
 }

@@ -5,15 +5,14 @@ import (
 	"time"
 )
 
-// ranked is a channel that waits for its place in a chain. The lowest rank is next, and
-// of equal ranks the one that came first.
+// ranked is a channel that waits for its place in a chain, by its place in the list that
+// it comes from. The lowest rank is next, and of equal ranks the one that came first.
 type ranked struct {
-	ch   *Channel
 	rank float64
-	seq  int
+	at   int
 }
 
-func (r ranked) before(o ranked) bool { return r.rank < o.rank || r.rank == o.rank && r.seq < o.seq }
+func (r ranked) before(o ranked) bool { return r.rank < o.rank || r.rank == o.rank && r.at < o.at }
 
 // walk is a chain in the making.
 type walk struct {
@@ -48,6 +47,7 @@ func (s *Standing) bars(w *walk, ch *Channel) bool {
 	}
 	why, until := s.bar(w.now, ch, w.view)
 	if why == BarNone {
+		s.channel(ch).settle()
 		return false
 	}
 	if w.explain {
@@ -110,12 +110,12 @@ func (s *Standing) arrange(w *walk, channels []*Channel, strategy Strategy, tabl
 func (s *Standing) byPrice(w *walk, channels []*Channel) {
 	q := s.scratch[:0]
 	for i, ch := range channels {
-		q = append(q, ranked{ch, w.estimate.cost(&ch.spec.Cost), i})
+		q = append(q, ranked{w.estimate.cost(&ch.spec.Cost), i})
 	}
 	s.scratch = q
 	heapify(q)
 	for len(q) > 0 && !w.done() {
-		ch := q[0].ch
+		ch := channels[q[0].at]
 		q = pop(q)
 		if !s.bars(w, ch) {
 			w.take(ch)
@@ -136,34 +136,34 @@ func (s *Standing) byPrice(w *walk, channels []*Channel) {
 // there, evens out at once.
 func (s *Standing) inTurn(w *walk, channels []*Channel, weighted bool, table int) {
 	q := s.scratch[:0]
-	sum := 0.0
+	sum := 0
 	for i, ch := range channels {
 		if s.bars(w, ch) {
 			continue
 		}
-		weight := 1.0
+		weight := 1
 		if weighted {
-			weight = float64(max(ch.spec.Weight, 1))
+			weight = max(ch.spec.Weight, 1)
 		}
 		sum += weight
-		q = append(q, ranked{ch, weight, i})
+		q = append(q, ranked{float64(weight), i})
 	}
 	s.scratch = q
 	count := !w.explain && len(w.chain) == 0
 	for i := range q {
-		saved := &s.channel(q[i].ch).turns[table]
-		now := min(max(*saved, -sum), sum) + q[i].rank
+		saved := &s.channel(channels[q[i].at]).turns[table]
+		now := min(max(*saved, -sum), sum) + int(q[i].rank)
 		if count {
 			*saved = now
 		}
-		q[i].rank = -now
+		q[i].rank = float64(-now)
 	}
 	heapify(q)
 	if count && len(q) > 0 {
-		s.channel(q[0].ch).turns[table] -= sum
+		s.channel(channels[q[0].at]).turns[table] -= sum
 	}
 	for len(q) > 0 && !w.done() {
-		w.take(q[0].ch)
+		w.take(channels[q[0].at])
 		q = pop(q)
 	}
 }
@@ -171,13 +171,13 @@ func (s *Standing) inTurn(w *walk, channels []*Channel, weighted bool, table int
 // atRandom draws channels evenly, as far as they are needed (Fisher and Yates).
 func (s *Standing) atRandom(w *walk, channels []*Channel) {
 	q := s.scratch[:0]
-	for i, ch := range channels {
-		q = append(q, ranked{ch, 0, i})
+	for i := range channels {
+		q = append(q, ranked{at: i})
 	}
 	s.scratch = q
 	for len(q) > 0 && !w.done() {
 		i := min(int(w.rnd.Float64()*float64(len(q))), len(q)-1)
-		ch := q[i].ch
+		ch := channels[q[i].at]
 		q[i] = q[0]
 		q = q[1:]
 		if !s.bars(w, ch) {

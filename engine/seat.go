@@ -33,8 +33,8 @@ type channelState struct {
 	abroad    time.Time        // another instance's breaker is open until then
 	disabled  time.Time        // by hand
 	evictions map[string]aside // by model
-	restless  time.Time        // no earlier than the last of these ends, the breakers' excepted
-	turns     [2]float64       // the strategy's saved turns: in its own group, in smart routing
+	restless  time.Time        // nothing of it rests from then on; see settle
+	turns     [2]int           // the strategy's saved turns: in its own group, in smart routing
 
 	// As the latest catalog has them.
 	spec   BreakerSpec
@@ -103,12 +103,22 @@ func (s *Standing) channel(ch *Channel) *channelState {
 	return st
 }
 
-// stir notes that something of the channel is set aside until then.
+// stir notes that something of the channel rests until then, or perhaps does.
 func (st *channelState) stir(until time.Time) { st.restless = later(st.restless, until) }
 
-// quiet says that nothing of the channel is set aside for anybody.
-func (st *channelState) quiet(now time.Time) bool {
-	return !now.Before(st.restless) && len(st.own) == 0 && !st.breaker.halfOpen && st.breaker.openUntil.IsZero()
+// quiet says at a glance that nothing of the channel rests for anybody.
+func (st *channelState) quiet(now time.Time) bool { return !now.Before(st.restless) }
+
+// settle works out until when something rests. What ends at no certain time, such as a
+// half-open breaker, keeps the channel restless until it is settled again.
+func (st *channelState) settle() {
+	st.restless = later(later(st.disabled, st.confined.until(true)), st.abroad)
+	for _, gone := range st.evictions {
+		st.stir(gone.until(true))
+	}
+	if len(st.own) > 0 || !st.breaker.closed() {
+		st.stir(forever())
+	}
 }
 
 func (st *keyState) stir(until time.Time) { st.provider.restless = later(st.provider.restless, until) }

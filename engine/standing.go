@@ -283,6 +283,9 @@ func (st *channelState) suspect(now time.Time, e Effect, who string) bool {
 func (s *Standing) succeeded(now time.Time, ch *Channel, p permits, earns *Group, c RetryBudgetSpec) {
 	s.mu.Lock()
 	closed := p.success(ch.group.spec.Breaker)
+	if o := p.channel.own[p.who()]; o != nil {
+		p.channel.forgive(now, p.who(), o)
+	}
 	if earns != nil {
 		s.budget(now, earns.spec.Name, c).earn(c)
 	}
