@@ -181,6 +181,24 @@ route_group "o" {
 	if m := r.metrics(); !strings.Contains(m, `fourgate_policy_bundle_info{`) || !strings.Contains(m, `revision="v2"`) {
 		t.Error("the metrics don't tell of the bundle")
 	}
+	// A reload that names another bundle is refused as long as that can't be used.
+	moved := bytes.Replace(text, []byte("/policy.tar.gz"), []byte("/moved.tar.gz"), 1)
+	write := func(text []byte) {
+		t.Helper()
+		if err := os.WriteFile(config+".next", text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(config+".next", config); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(moved)
+	r.proxy.stderr.await(t, "reload refused")
+	serves("v2")
+	p.offer("v5", true, policyVersion(5))
+	write(append(moved, "\n# again\n"...))
+	r.proxy.stderr.awaitCount(t, "msg=reloaded", 2)
+	serves("v5")
 	if code := r.proxy.end(t); code != 0 {
 		t.Errorf("the proxy ended with %d", code)
 	}
@@ -188,7 +206,7 @@ route_group "o" {
 	p.server.Close()
 	r.proxy = startAt(t, r.clock, r.vars, "serve", "-c", config)
 	r.base = r.proxy.base(t)
-	serves("v2")
+	serves("v5")
 
 	// Without the last good one there is no policy to start with.
 	if err := os.RemoveAll(filepath.Join(dir, "fourgate-bundle")); err != nil {
