@@ -8,6 +8,12 @@ const (
 	callerRatePrefix = "caller "
 )
 
+// GroupRate is the name under which a group's rate is counted and shared.
+func GroupRate(group string) string { return groupRatePrefix + group }
+
+// CallerRate is the name under which a caller's rate is counted and shared.
+func CallerRate(caller string) string { return callerRatePrefix + caller }
+
 // minute is how many seconds a rate remembers.
 const minute = 60
 

@@ -30,6 +30,10 @@ func (x *exchange) admit() *problem {
 	if p := x.authenticate(); p != nil {
 		return p
 	}
+	if x.server.stateDown() {
+		return &problem{status: 503, code: codeStateDown, retryAfter: engine.WaitOf(time.Second),
+			message: "the state that this gateway's instances share can't be used, and state.on_outage refuses requests then; send it again"}
+	}
 	raw, p := x.readBody()
 	if p != nil {
 		return p

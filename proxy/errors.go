@@ -24,6 +24,7 @@ const (
 	codePolicyRefused code = "policy_refused"
 	codePolicyError   code = "policy_error"
 	codeDraining      code = "fourgate_draining"
+	codeStateDown     code = "shared_state_down"
 	codeInternal      code = "fourgate_internal"
 	codeUnknownPath   code = "unknown_path"
 	codeWrongMethod   code = "method_not_allowed"

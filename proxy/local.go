@@ -22,7 +22,7 @@ func (x *exchange) serveOther(where place) {
 		if x.server.Ready() {
 			x.plain(200, "ready\n")
 		} else {
-			x.plain(503, "draining\n")
+			x.plain(503, "not ready\n")
 		}
 	case placeModels:
 		if x.head.anthropicVersion {

@@ -89,6 +89,9 @@ type Around struct {
 	Logger   *slog.Logger
 	Registry prometheus.Registerer
 	Observer Observer // may be nil
+	// StateDown says that requests are refused because a state that instances share can't
+	// be used. It is asked once a request and must not block; nil means never.
+	StateDown func() bool
 }
 
 // Server is the proxy. Make one with [New].
@@ -186,7 +189,10 @@ func (s *Server) Serve(ln net.Listener) error {
 }
 
 // Ready says whether the server should be sent requests.
-func (s *Server) Ready() bool { return !s.draining.Load() }
+func (s *Server) Ready() bool { return !s.draining.Load() && !s.stateDown() }
+
+// stateDown says that requests are refused for want of a shared state.
+func (s *Server) stateDown() bool { return s.around.StateDown != nil && s.around.StateDown() }
 
 // Shutdown stops accepting and lets running requests end until ctx is done; then it
 // cancels them, as if their callers had gone, with an error of ours to those callers.

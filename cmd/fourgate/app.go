@@ -48,6 +48,8 @@ type app struct {
 	// certificate is shown to callers; nil without TLS. A reload may renew it.
 	certificate atomic.Pointer[tls.Certificate]
 	compiler    *compiler
+	standing    *engine.Standing
+	shared      *sharedState // nil unless instances share what they know
 	shadows     *policies.Shadows
 
 	turn    sync.Mutex // of whoever replaces what serves: a reload, or a new bundle
@@ -86,6 +88,7 @@ func newApp(c *compiler, l *loaded, now func() time.Time, logger *slog.Logger, o
 		}
 		keeper, sink = a.store, a.store
 	}
+	a.standing = engine.NewStanding()
 	a.shadows = policies.NewShadows(sink)
 	a.registry.MustRegister(a.shadows)
 	a.client = upstream.New(upstream.Options{MaxIdle: maxIdleUpstream, IdleFor: idleUpstreamFor})
@@ -99,7 +102,7 @@ func newApp(c *compiler, l *loaded, now func() time.Time, logger *slog.Logger, o
 		settings,
 		a.partsOf(l),
 		proxy.Around{
-			Standing: engine.NewStanding(), Ledger: keeper, Client: a.client, Clock: now, Rand: chance{},
+			Standing: a.standing, StateDown: a.stateDown, Ledger: keeper, Client: a.client, Clock: now, Rand: chance{},
 			Logger: logger, Registry: a.registry, Observer: observer,
 		},
 	)
@@ -166,7 +169,7 @@ func (a *app) run(ctx context.Context, ln, adminLn net.Listener) error {
 	go func() { failed <- a.server.Serve(ln) }()
 	var adminServer *http.Server
 	if adminLn != nil {
-		adminServer = admin.New(admin.Parts{Gatherer: a.registry, Ready: a.server.Ready, Token: a.config.Server.AdminToken.Reveal()})
+		adminServer = admin.New(admin.Parts{Gatherer: a.registry, Ready: a.server.Ready, Notes: a.stateNotes, Token: a.config.Server.AdminToken.Reveal()})
 		go func() {
 			if err := adminServer.Serve(adminLn); !errors.Is(err, http.ErrServerClosed) {
 				failed <- fmt.Errorf("cannot serve the admin listener: %w", err)
@@ -195,6 +198,7 @@ func (a *app) run(ctx context.Context, ln, adminLn net.Listener) error {
 
 // close frees what newApp opened. The proxy must have ended.
 func (a *app) close() error {
+	a.unshare()
 	a.client.Close()
 	a.shadows.Close()
 	if a.store == nil {

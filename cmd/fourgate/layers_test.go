@@ -42,7 +42,7 @@ var mayImport = map[string][]string{
 	"proxy/admin":            {"engine", "proxy/ledger"},
 	"proxy/probe":            {"engine", "proxy/upstream"},
 	"proxy":                  {"engine", "proxy/gate", "proxy/judge", "proxy/sse", "proxy/upstream", "proxy/watch"},
-	"cmd/fourgate":           {"engine", "hcl", "policies", "policies/bundle", "policies/matrix", "policies/replay", "policies/starter", "plugins", "plugins/starter", "proxy", "proxy/admin", "proxy/ledger", "proxy/probe", "proxy/sim", "proxy/upstream", "proxy/watch"},
+	"cmd/fourgate":           {"engine", "hcl", "policies", "policies/bundle", "policies/matrix", "policies/replay", "policies/starter", "plugins", "plugins/starter", "proxy", "proxy/admin", "proxy/ledger", "proxy/probe", "proxy/sim", "proxy/state", "proxy/upstream", "proxy/watch"},
 }
 
 // homes says which packages may import a heavy dependency.

@@ -84,10 +84,11 @@ func (a *app) reload(ctx context.Context, e *env, path string) *hcl.Config {
 	if source != old {
 		a.take(source)
 	}
+	a.shareNames(l.config)
 	a.renew(l.config.Server.Certificate)
 	a.logger.Info("reloaded", "config", path)
-	if old, now := a.config, l.config; serverOf(old) != serverOf(now) || old.Ledger != now.Ledger {
-		a.logger.Warn("the server and ledger blocks have changed, which counts at a restart only")
+	if old, now := a.config, l.config; serverOf(old) != serverOf(now) || old.Ledger != now.Ledger || old.State != now.State {
+		a.logger.Warn("the server, ledger or state block has changed, which counts at a restart only")
 	}
 	a.turn.Unlock()
 	if source != old {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -52,6 +53,9 @@ func serve(ctx context.Context, e *env, path string) error {
 	a, err := newApp(c, l, e.now, logger, nil)
 	if err != nil {
 		return err
+	}
+	if err := a.share(e); err != nil {
+		return errors.Join(err, a.close())
 	}
 	a.registry.MustRegister(host, c.bundles)
 	a.follow(source)

@@ -20,6 +20,8 @@ import (
 type Parts struct {
 	Gatherer prometheus.Gatherer
 	Ready    func() bool
+	// Notes are lines that /readyz?verbose adds; nil adds none.
+	Notes func() []string
 	// Token is wanted as a bearer token for /metrics; empty asks for none.
 	Token string
 }
@@ -33,12 +35,15 @@ func New(p Parts) *http.Server {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", guard(p.Token, promhttp.HandlerFor(p.Gatherer, promhttp.HandlerOpts{EnableOpenMetrics: true})))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "ok") })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if p.Ready() {
-			answer(w, http.StatusOK, "ready")
-		} else {
-			answer(w, http.StatusServiceUnavailable, "draining")
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		status, text := http.StatusOK, "ready"
+		if !p.Ready() {
+			status, text = http.StatusServiceUnavailable, "not ready"
 		}
+		if p.Notes != nil && r.URL.Query().Has("verbose") {
+			text = strings.Join(append([]string{text}, p.Notes()...), "\n")
+		}
+		answer(w, status, text)
 	})
 	return &http.Server{Handler: mux, ReadHeaderTimeout: readHeaderTimeout}
 }

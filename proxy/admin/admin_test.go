@@ -17,7 +17,8 @@ func TestAdmin(t *testing.T) {
 	counter := prometheus.NewCounter(prometheus.CounterOpts{Name: "fourgate_test_total", Help: "A test."})
 	registry.MustRegister(counter)
 	ready := true
-	h := admin.New(admin.Parts{Gatherer: registry, Ready: func() bool { return ready }, Token: "t0ken"}).Handler
+	h := admin.New(admin.Parts{Gatherer: registry, Ready: func() bool { return ready }, Token: "t0ken",
+		Notes: func() []string { return []string{"one", "two"} }}).Handler
 	f := func(method, path, auth string, status int, want string) {
 		t.Helper()
 		r := httptest.NewRequest(method, path, nil)
@@ -36,6 +37,7 @@ func TestAdmin(t *testing.T) {
 	f("POST", "/metrics", "Bearer t0ken", http.StatusMethodNotAllowed, "")
 	f("GET", "/healthz", "", http.StatusOK, "ok")
 	f("GET", "/readyz", "", http.StatusOK, "ready")
+	f("GET", "/readyz?verbose", "", http.StatusOK, "ready\none\ntwo\n")
 	ready = false
-	f("GET", "/readyz", "", http.StatusServiceUnavailable, "draining")
+	f("GET", "/readyz", "", http.StatusServiceUnavailable, "not ready")
 }

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"crypto/x509"
+	"os"
+
+	"github.com/fourgate-dev/fourgate/engine"
+	"github.com/fourgate-dev/fourgate/hcl"
+	"github.com/fourgate-dev/fourgate/proxy/state"
+)
+
+// stateSwitch is the variable that switches the shared state off, whatever the
+// configuration says: in an outage nobody wants to edit that.
+const stateSwitch = "FOURGATE_SHARED_STATE"
+
+// sharedState is the state that this instance shares with others.
+type sharedState struct {
+	*state.Shared
+	refuses bool // requests, while it can't be used
+}
+
+// share begins to share what the instance learns, if the configuration says so. It is
+// called before the first request.
+func (a *app) share(e *env) error {
+	c := a.config.State
+	if c.Backend != "redis" {
+		return nil
+	}
+	if v, _ := e.lookup(stateSwitch); v == "off" {
+		a.logger.Warn("shared state is switched off: this instance keeps what it knows to itself", "by", stateSwitch)
+		return nil
+	}
+	var roots *x509.CertPool
+	if c.AuthoritiesPEM != "" {
+		roots = x509.NewCertPool()
+		roots.AppendCertsFromPEM([]byte(c.AuthoritiesPEM))
+	}
+	host, _ := os.Hostname() // a process without one has a random name
+	a.standing.Adopt(a.config.Catalog)
+	shared, err := state.Open(state.Options{
+		URL: c.URL, RootCAs: roots, Prefix: c.Prefix, Instance: host, Breakers: c.Breakers,
+		Standing: a.standing, Clock: e.now, Logger: a.logger, Registry: a.registry,
+	})
+	if err != nil {
+		return err
+	}
+	a.standing.ShareWith(shared)
+	a.shared = &sharedState{shared, c.OnOutage == "refuse"}
+	a.shareNames(a.config)
+	return nil
+}
+
+// shareNames makes the names and limits of a configuration that serves from now on known,
+// so that what others tell of them can be kept.
+func (a *app) shareNames(c *hcl.Config) {
+	if a.shared == nil {
+		return
+	}
+	a.standing.Adopt(c.Catalog)
+	limits := map[string]int{}
+	for _, g := range c.Spec.Groups {
+		limits[engine.GroupRate(g.Name)] = g.RPM
+	}
+	for _, caller := range c.Spec.Callers {
+		limits[engine.CallerRate(caller.Name)] = caller.RPM
+	}
+	a.shared.Limits(limits)
+}
+
+// stateDown says that requests are refused for want of the shared state.
+func (a *app) stateDown() bool { return a.shared != nil && a.shared.refuses && !a.shared.Up() }
+
+// stateNotes is how the shared state is, for people.
+func (a *app) stateNotes() []string {
+	if a.shared == nil {
+		return []string{"shared state: none"}
+	}
+	_, line := a.shared.Health()
+	return []string{"shared state: " + line}
+}
+
+// unshare ends the sharing.
+func (a *app) unshare() {
+	if a.shared != nil {
+		a.shared.Close()
+	}
+}
