@@ -13,6 +13,7 @@ type batch struct {
 	rows     []row
 	closings int // rows that hold a finished request
 	others   []other
+	changes  []changeRow
 
 	fate *fate // nil as long as nobody waits
 }
@@ -36,6 +37,12 @@ type row struct {
 type other struct {
 	key           int64
 	id, json, end int
+}
+
+// changeRow is one change: its key and its JSON.
+type changeRow struct {
+	key  int64
+	json string
 }
 
 // maxSpareText is the largest buffer that an empty batch keeps; one that grew in an
@@ -90,7 +97,7 @@ func (b *batch) other(i int) (key int64, id, json string) {
 }
 
 // empty says that there is nothing to write.
-func (b *batch) empty() bool { return len(b.rows) == 0 && len(b.others) == 0 }
+func (b *batch) empty() bool { return len(b.rows) == 0 && len(b.others) == 0 && len(b.changes) == 0 }
 
 func alias(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
@@ -117,5 +124,5 @@ func (b *batch) reset() {
 	if cap(b.text) > maxSpareText {
 		b.text, b.rows, b.others = nil, nil, nil
 	}
-	*b = batch{text: b.text[:0], rows: b.rows[:0], others: b.others[:0]}
+	*b = batch{text: b.text[:0], rows: b.rows[:0], others: b.others[:0], changes: b.changes[:0]}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/fourgate-dev/fourgate/engine"
 )
 
-// TestTheManualIsRight holds docs/ledger.md against the product: its record and its
-// disagreement are such as the engine writes, and its SQL runs.
+// TestTheManualIsRight holds docs/ledger.md against the product: its record, its
+// disagreement and its change are such as the product writes, and its SQL runs.
 func TestTheManualIsRight(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/ledger.md")
@@ -29,8 +29,8 @@ func TestTheManualIsRight(t *testing.T) {
 	}
 
 	examples := blocks("json")
-	if len(examples) != 2 {
-		t.Fatalf("the manual shows %d examples, want a record and a disagreement", len(examples))
+	if len(examples) != 3 {
+		t.Fatalf("the manual shows %d examples, want a record, a disagreement and a change", len(examples))
 	}
 	r, err := engine.ParseRecord([]byte(examples[0]))
 	if err != nil {
@@ -40,7 +40,15 @@ func TestTheManualIsRight(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, written := range [][]byte{r.AppendJSON(nil), d.AppendJSON(nil)} {
+	var c Change
+	if err := json.Unmarshal([]byte(examples[2]), &c); err != nil {
+		t.Fatal(err)
+	}
+	changed, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, written := range [][]byte{r.AppendJSON(nil), d.AppendJSON(nil), changed} {
 		var want, got any
 		for text, to := range map[string]*any{examples[i]: &want, string(written): &got} {
 			if err := json.Unmarshal([]byte(text), to); err != nil {

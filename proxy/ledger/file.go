@@ -53,8 +53,10 @@ type file struct {
 	seams                         seams
 	conn                          driver.Conn
 	begin, commit, insert, update driver.Stmt
-	insertOther                   driver.Stmt          // a disagreement
-	pruneOld, pruneOthers         driver.Stmt          // records, disagreements
+	insertOther                   driver.Stmt // a disagreement
+	insertChange                  driver.Stmt
+	pruneOld, pruneOthers         driver.Stmt // records, disagreements
+	pruneChanges                  driver.Stmt
 	args                          [3]driver.NamedValue // of the inserts and update
 }
 
@@ -129,8 +131,10 @@ func (f *file) setUp(durability Durability) error {
 		{&f.insert, insertRow},
 		{&f.update, updateRow},
 		{&f.insertOther, insertDisagreement},
+		{&f.insertChange, insertChange},
 		{&f.pruneOld, prune},
 		{&f.pruneOthers, pruneDisagreements},
+		{&f.pruneChanges, pruneChanges},
 	} {
 		stmt, err := f.conn.Prepare(p.sql)
 		if err != nil {
@@ -160,12 +164,15 @@ func (f *file) migrate() error {
 	}
 	switch state := (marks{id, version, tables}); {
 	case state.empty():
-		return f.change(createTables, createDisagreements, fmt.Sprintf("PRAGMA application_id = %d", applicationID))
+		return f.change(createTables, createDisagreements, createChanges, fmt.Sprintf("PRAGMA application_id = %d", applicationID))
 	default:
-		if err := state.check(); err != nil || state.version >= withDisagreements {
+		switch err := state.check(); {
+		case err != nil || state.version >= withChanges:
 			return err
+		case state.version >= withDisagreements:
+			return f.change(createChanges)
 		}
-		return f.change(createDisagreements)
+		return f.change(createDisagreements, createChanges)
 	}
 }
 
@@ -209,6 +216,12 @@ func (f *file) put(b *batch) error {
 			return err
 		}
 	}
+	for _, c := range b.changes {
+		f.args[0].Value, f.args[1].Value = c.key, c.json
+		if _, err := f.exec(stepPut, f.insertChange, f.args[:2]); err != nil {
+			return err
+		}
+	}
 	_, err := f.exec(stepCommit, f.commit, nil)
 	return err
 }
@@ -224,7 +237,7 @@ func (f *file) prune(before time.Time) (more bool, err error) {
 		{Ordinal: 1, Value: before.UnixNano()},
 		{Ordinal: 2, Value: int64(rowsPerPrune)},
 	}
-	for _, stmt := range []driver.Stmt{f.pruneOld, f.pruneOthers} {
+	for _, stmt := range []driver.Stmt{f.pruneOld, f.pruneOthers, f.pruneChanges} {
 		res, err := f.exec(stepPrune, stmt, args)
 		if err != nil {
 			return false, err
@@ -272,7 +285,7 @@ func (f *file) number(sql string) (int64, error) {
 // close rolls back what is open and releases the file. The last connection to a file
 // also moves the write-ahead log into it.
 func (f *file) close() {
-	for _, stmt := range []driver.Stmt{f.begin, f.commit, f.insert, f.update, f.insertOther, f.pruneOld, f.pruneOthers} {
+	for _, stmt := range []driver.Stmt{f.begin, f.commit, f.insert, f.update, f.insertOther, f.insertChange, f.pruneOld, f.pruneOthers, f.pruneChanges} {
 		if stmt != nil {
 			_ = stmt.Close() // its error repeats the statement's last one
 		}

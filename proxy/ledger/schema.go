@@ -4,7 +4,7 @@ package ledger
 // version of its tables in user_version.
 const (
 	applicationID = 0x46474c47
-	schemaVersion = 2
+	schemaVersion = 3
 )
 
 // pageSize is twice to four times SQLite's default. A record takes 0.5 to 2 kB, and
@@ -79,8 +79,20 @@ CREATE TABLE disagreements (
 CREATE INDEX disagreements_by_id ON disagreements (request_id);
 `
 
-// withDisagreements is the first version that has the table.
-const withDisagreements = 2
+// createChanges makes version 3 of version 2: what a hand or a reload has changed. The key
+// is when, made unique like that of records.
+const createChanges = `
+CREATE TABLE changes (
+	key    INTEGER PRIMARY KEY,
+	change TEXT NOT NULL
+) STRICT;
+`
+
+// The first versions that have the tables.
+const (
+	withDisagreements = 2
+	withChanges       = 3
+)
 
 // insertRow and updateRow write one row. Statements of one row need no statement
 // journal; one of many rows, or an upsert, makes SQLite copy every page that it
@@ -92,6 +104,7 @@ const (
 	updateRow = "UPDATE records SET record = ?3 WHERE key = ?1 AND request_id = ?2"
 
 	insertDisagreement = "INSERT OR IGNORE INTO disagreements (key, request_id, disagreement) VALUES (?1, ?2, ?3)"
+	insertChange       = "INSERT OR IGNORE INTO changes (key, change) VALUES (?1, ?2)"
 )
 
 // These delete the oldest rows before a time, a few at once.
@@ -100,4 +113,6 @@ const (
 		" (SELECT key FROM records WHERE key < ? ORDER BY key LIMIT ?)"
 	pruneDisagreements = "DELETE FROM disagreements WHERE key IN" +
 		" (SELECT key FROM disagreements WHERE key < ? ORDER BY key LIMIT ?)"
+	pruneChanges = "DELETE FROM changes WHERE key IN" +
+		" (SELECT key FROM changes WHERE key < ? ORDER BY key LIMIT ?)"
 )

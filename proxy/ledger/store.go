@@ -91,13 +91,14 @@ type Store struct {
 
 	trouble atomic.Pointer[trouble] // why the last try to write has failed; nil if it has not
 
-	mu        sync.Mutex
-	pending   *batch // what the writer takes next
-	turn      uint64 // counts the batches, so that [place] can name one
-	lastKey   int64  // of a record
-	lastOther int64  // of a disagreement
-	running   map[identity]place
-	closed    bool
+	mu         sync.Mutex
+	pending    *batch // what the writer takes next
+	turn       uint64 // counts the batches, so that [place] can name one
+	lastKey    int64  // of a record
+	lastOther  int64  // of a disagreement
+	lastChange int64
+	running    map[identity]place
+	closed     bool
 
 	begun  chan struct{} // pending is no longer empty
 	hurry  chan struct{} // don't wait for more

@@ -56,7 +56,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 		{"a newer version's", func(t *testing.T, dir string) string {
 			return sqlFile(t, dir, "CREATE TABLE records (x)",
 				fmt.Sprintf("PRAGMA application_id = %d", applicationID), "PRAGMA user_version = 99")
-		}, "a newer Fourgate has written it (schema 99, this one knows 2); upgrade Fourgate"},
+		}, "a newer Fourgate has written it (schema 99, this one knows 3); upgrade Fourgate"},
 		{"damaged", func(t *testing.T, _ string) string {
 			b := openStore(t, Options{}, seams{})
 			b.Closed(success(t, 1))
