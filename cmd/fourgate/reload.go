@@ -37,13 +37,18 @@ func (a *app) reloadOnChange(ctx context.Context, w *changeWatch, e *env, path s
 		w.stop()
 	}()
 	for {
+		asked := false
 		select {
 		case <-ctx.Done():
 			return
 		case <-w.hangup:
+			asked = true
 		case <-w.changes:
 		}
 		config := a.reload(ctx, e, path)
+		if asked {
+			a.askForBundle(ctx)
+		}
 		if config == nil || slices.Equal(filesOf(config), w.files) {
 			continue
 		}
@@ -135,6 +140,17 @@ func (a *app) useBundle(ctx context.Context, from *bundleSource, b bundle.Bundle
 	}
 	a.serving, a.bundle = l, b
 	return nil
+}
+
+// askForBundle asks for the policy bundle now, as somebody who sends SIGHUP wants it. The
+// source tells the log what came of it.
+func (a *app) askForBundle(ctx context.Context) {
+	a.turn.Lock()
+	source := a.source
+	a.turn.Unlock()
+	if source != nil {
+		_, _ = source.source.Poll(ctx) // its error is in the log
+	}
 }
 
 // follow takes up the source of the configuration that the app was made with.
