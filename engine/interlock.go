@@ -76,7 +76,8 @@ func contractForbids(ch *Channel, want Contract, answered string) bool {
 }
 
 // The price of an extra attempt in tokens of the retry budget: a wait that ran out may
-// have left work behind, so it costs twice (ENGINE.md section 8).
+// have left work behind, so it costs twice (docs/rationale.md, and measured by
+// TestTheRetryBudgetKeepsATowerStable).
 const (
 	priceOfAttempt      = 1.0
 	priceAfterTimeout   = 2.0

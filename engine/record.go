@@ -19,7 +19,7 @@ type Record struct {
 	status    int
 	elapsed   time.Duration
 
-	sdkRetrySource RetrySource // not in the public form
+	sdkRetrySource RetrySource
 }
 
 // AttemptRecord is the evidence of one upstream call.
@@ -82,7 +82,7 @@ func (r *Record) Contract() Contract { return r.contract }
 func (r *Record) Route() *Narrowing { return r.route }
 
 // SDKRetry returns how many times the caller's SDK has sent the request before, and how
-// that is known. A record that was read back doesn't know how.
+// that is known. A record of an older version doesn't say how.
 func (r *Record) SDKRetry() (int, RetrySource) { return r.sdkRetry, r.sdkRetrySource }
 
 // Policy returns the revision of the policy that decides for the request, empty if it has

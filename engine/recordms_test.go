@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"encoding/json"
 	"math/rand/v2"
 	"strconv"
 	"testing"
@@ -37,5 +38,37 @@ func TestRecordNamesThePolicy(t *testing.T) {
 	}
 	if back, err = ParseRecord([]byte(`{"request_id":"r"}`)); err != nil || back.Policy() != "" {
 		t.Errorf("policy %q, %v", back.Policy(), err)
+	}
+}
+
+// Where the number of an SDK's retries comes from is in the public form, if there is any.
+func TestRecordNamesTheSourceOfRetries(t *testing.T) {
+	t.Parallel()
+	f := func(req *Request, want string) {
+		t.Helper()
+		req.ID, req.Caller = "r", &Caller{}
+		text := RecordRefusal(time.Now(), req, &Refusal{Kind: RefusalRate}, 429).AppendJSON(nil)
+		var got struct {
+			Source *string `json:"sdk_retry_source"`
+		}
+		if err := json.Unmarshal(text, &got); err != nil {
+			t.Fatal(err)
+		}
+		if got.Source == nil && want != "" || got.Source != nil && *got.Source != want {
+			t.Errorf("want %q: %s", want, text)
+		}
+		back, err := ParseRecord(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, source := back.SDKRetry(); n != req.SDKRetry || source.String() != want {
+			t.Errorf("%d retries by %q came back, want %d by %q", n, source, req.SDKRetry, want)
+		}
+	}
+	f(&Request{}, "")
+	f(&Request{SDKRetry: 2}, "header")
+	f(&Request{SDKRetry: 1, retrySource: RetrySourceInferred}, "inferred")
+	if back, err := ParseRecord([]byte(`{"sdk_retry":1,"sdk_retry_source":"by a later version"}`)); err != nil || back.sdkRetrySource != RetrySourceNone {
+		t.Errorf("an unknown source is read as %q, %v", back.sdkRetrySource, err)
 	}
 }

@@ -71,9 +71,7 @@ func (s *Standing) Replays(now time.Time) bool { return s.replays.any(now) }
 // request. [Begin] does it, too; a driver calls it before if a policy is to see the number
 // before the first attempt.
 func (s *Standing) Recognise(now time.Time, req *Request) {
-	if req.SDKRetry > 0 && req.retrySource == RetrySourceNone {
-		req.retrySource = RetrySourceHeader
-	}
+	req.retrySource = req.sourceOfRetry()
 	if req.replay.asked || req.BodyHash == [sha256.Size]byte{} {
 		return
 	}
@@ -89,6 +87,15 @@ func (s *Standing) Recognise(now time.Time, req *Request) {
 	if req.replay.count > req.SDKRetry {
 		req.SDKRetry, req.retrySource = req.replay.count, RetrySourceInferred
 	}
+}
+
+// sourceOfRetry is where the number of retries comes from. What nobody has inferred, the
+// SDK has said.
+func (r *Request) sourceOfRetry() RetrySource {
+	if r.SDKRetry > 0 && r.retrySource == RetrySourceNone {
+		return RetrySourceHeader
+	}
+	return r.retrySource
 }
 
 // replayKey is the request's identity. Names can't run into each other: the body's hash
