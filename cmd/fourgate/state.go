@@ -75,7 +75,14 @@ func (a *app) stateNotes() []string {
 	if a.shared == nil {
 		return []string{"shared state: none"}
 	}
-	_, line := a.shared.Health()
+	up, line := a.shared.Health()
+	switch {
+	case up:
+	case a.shared.refuses:
+		line = "requests are refused; " + line
+	default:
+		line = "local knowledge only; " + line
+	}
 	return []string{"shared state: " + line}
 }
 

@@ -146,7 +146,7 @@ func (s *Shared) Health() (up bool, line string) {
 	if s.health.up {
 		return true, fmt.Sprintf("%s is up for %v", s.address, age)
 	}
-	return false, fmt.Sprintf("%s is down for %v, local knowledge only: %s", s.address, age, s.health.why)
+	return false, fmt.Sprintf("%s is down for %v: %s", s.address, age, s.health.why)
 }
 
 // turn notes a change of health, with one line in the log.
