@@ -166,6 +166,9 @@ type lane struct {
 // Name returns the caller's name.
 func (c *Caller) Name() string { return c.spec.Name }
 
+// Routing returns how the caller's groups are walked.
+func (c *Caller) Routing() Routing { return c.spec.Routing }
+
 // Groups returns the groups that the caller may use, primary first. Don't change the
 // slice.
 func (c *Caller) Groups() []*Group { return c.groups }

@@ -109,6 +109,8 @@ type Named struct {
 	Classifiers []Classifier
 	// Ledger is nil if its block has an error, or a file couldn't be read.
 	Ledger *Ledger
+	// Server is nil if its block has an error, or a file couldn't be read.
+	Server *Server
 
 	modules  map[string]Diagnostic // by classifier: an error at its module, without words
 	policies map[string]Diagnostic // by [policyPlace]: the same for policies

@@ -56,6 +56,9 @@ func (d *decoder) named() Named {
 	if !d.incomplete && len(d.cfg.Files) > 0 && !d.hasFault([]string{"ledger"}) {
 		n.Ledger = &d.cfg.Ledger
 	}
+	if !d.incomplete && len(d.cfg.Files) > 0 && !d.hasFault([]string{"server"}) {
+		n.Server = &d.cfg.Server
+	}
 	for _, c := range d.cfg.Classifiers {
 		if !d.hasFault([]string{"classifier", c.Name}) {
 			n.Classifiers = append(n.Classifiers, c)

@@ -172,8 +172,12 @@ func (s *Server) Swap(parts Parts) error {
 		return err
 	}
 	s.snapshot.Store(next)
+	s.around.Standing.Adopt(parts.Catalog)
 	return nil
 }
+
+// Catalog returns the catalog that serves new requests now.
+func (s *Server) Catalog() *engine.Catalog { return s.snapshot.Load().Catalog }
 
 // Serve accepts callers from ln until [Server.Shutdown]. It closes ln.
 func (s *Server) Serve(ln net.Listener) error {

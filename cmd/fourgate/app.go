@@ -24,6 +24,7 @@ import (
 	"github.com/fourgate-dev/fourgate/proxy"
 	"github.com/fourgate-dev/fourgate/proxy/admin"
 	"github.com/fourgate-dev/fourgate/proxy/ledger"
+	"github.com/fourgate-dev/fourgate/proxy/probe"
 	"github.com/fourgate-dev/fourgate/proxy/upstream"
 )
 
@@ -45,6 +46,10 @@ type app struct {
 	store    *ledger.Store // nil without a ledger
 	registry *prometheus.Registry
 	logger   *slog.Logger
+	now      func() time.Time
+	prober   *probe.Prober
+	probing  *upstream.Client // the prober's
+	inForce  atomic.Pointer[inForce]
 	// certificate is shown to callers; nil without TLS. A reload may renew it.
 	certificate atomic.Pointer[tls.Certificate]
 	compiler    *compiler
@@ -71,7 +76,11 @@ func (noLedger) Closed(*engine.Record) {}
 
 // newApp opens the ledger and makes the proxy. Whoever gets it calls run or close.
 func newApp(c *compiler, l *loaded, now func() time.Time, logger *slog.Logger, observer proxy.Observer) (*app, error) {
-	a := &app{config: l.config, registry: prometheus.NewRegistry(), logger: logger, compiler: c, serving: l}
+	if now == nil {
+		now = time.Now
+	}
+	a := &app{config: l.config, registry: prometheus.NewRegistry(), logger: logger, now: now, compiler: c}
+	a.put(l, "start")
 	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	var keeper engine.Ledger = noLedger{}
 	var sink policies.Sink // nil only counts
@@ -106,6 +115,9 @@ func newApp(c *compiler, l *loaded, now func() time.Time, logger *slog.Logger, o
 			Logger: logger, Registry: a.registry, Observer: observer,
 		},
 	)
+	if err == nil {
+		err = a.newProber()
+	}
 	if err != nil {
 		return nil, errors.Join(err, a.close())
 	}
@@ -169,19 +181,23 @@ func (a *app) run(ctx context.Context, ln, adminLn net.Listener) error {
 	go func() { failed <- a.server.Serve(ln) }()
 	var adminServer *http.Server
 	if adminLn != nil {
-		adminServer = admin.New(admin.Parts{Gatherer: a.registry, Ready: a.server.Ready, Notes: a.stateNotes, Token: a.config.Server.AdminToken.Reveal()})
+		adminServer = admin.New(a.adminParts())
 		go func() {
 			if err := adminServer.Serve(adminLn); !errors.Is(err, http.ErrServerClosed) {
 				failed <- fmt.Errorf("cannot serve the admin listener: %w", err)
 			}
 		}()
 	}
+	looking, stopLooking := context.WithCancel(ctx)
+	looked := a.probeOpen(looking)
 	var err error
 	select {
 	case <-ctx.Done():
 		a.logger.Info("draining", "timeout", a.config.Server.DrainTimeout)
 	case err = <-failed:
 	}
+	stopLooking()
+	looked()
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.config.Server.DrainTimeout)
 	defer cancel()
 	err = errors.Join(err, a.server.Shutdown(drain))
@@ -200,6 +216,9 @@ func (a *app) run(ctx context.Context, ln, adminLn net.Listener) error {
 func (a *app) close() error {
 	a.unshare()
 	a.client.Close()
+	if a.probing != nil {
+		a.probing.Close()
+	}
 	a.shadows.Close()
 	if a.store == nil {
 		return nil

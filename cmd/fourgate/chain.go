@@ -2,10 +2,12 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/fourgate-dev/fourgate/engine"
 	"github.com/fourgate-dev/fourgate/policies"
+	"github.com/fourgate-dev/fourgate/proxy/admin"
 )
 
 type chainLink struct {
@@ -34,12 +37,19 @@ type chainOut struct {
 	Channel string `json:"channel"`
 	Group   string `json:"group"`
 	Why     string `json:"why"`
+	// Until is when it ends by itself, as far as that is known.
+	Until *time.Time `json:"until,omitempty"`
+	// Elsewhere says that only another instance knows of it.
+	Elsewhere bool `json:"elsewhere,omitempty"`
 }
 
 type chainAnswer struct {
 	Caller   string       `json:"caller"`
 	Model    string       `json:"model"`
 	Endpoint string       `json:"endpoint"`
+	Routing  string       `json:"routing"`  // ordered or smart
+	Strategy string       `json:"strategy"` // of the primary group
+	Live     bool         `json:"live"`     // of a running proxy, as it stands now
 	Chain    []chainLink  `json:"chain"`
 	Out      []chainOut   `json:"out"`
 	Policy   *chainPolicy `json:"policy,omitempty"`
@@ -58,17 +68,24 @@ type chainPolicy struct {
 }
 
 func chainCommand(e *env) *cobra.Command {
-	var path, callerName, endpointName string
-	var asJSON bool
+	var where adminFlags
+	var q admin.ChainQuestion
+	var live, asJSON bool
 	cmd := &cobra.Command{
-		Use:   "chain -c FILE [-caller NAME] [-endpoint NAME] MODEL",
+		Use:   "chain -c FILE [-live] [-caller NAME] [-endpoint NAME] MODEL",
 		Short: "Show the exact chain that a request would walk",
 		Long: "Show the exact chain that a request for MODEL would walk when everything is well, and\n" +
 			"why each other channel is out. A policy that chooses channels is asked, about a plain\n" +
-			"request of this moment. Nothing is sent to a provider.",
+			"request of this moment. Nothing is sent to a provider.\n\n" +
+			"With -live the running proxy is asked instead, through its admin listener: what it would\n" +
+			"do now, with what is open, cooling, quarantined, evicted, disabled or spent.",
 		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, list []string) error {
-			l, source, diags := newCompiler(nil).openAll(cmd.Context(), path, e, quietLogger(e))
+			q.Model = list[0]
+			if live || where.url != "" {
+				return liveChain(cmd.Context(), e, &where, q, asJSON)
+			}
+			l, source, diags := newCompiler(nil).openAll(cmd.Context(), where.config, e, quietLogger(e))
 			source.close()
 			if l == nil {
 				if err := report(e.stderr, diags, false); err != nil {
@@ -76,42 +93,65 @@ func chainCommand(e *env) *cobra.Command {
 				}
 				return reportedError{}
 			}
-			answer, err := explainChain(l, e.now(), callerName, endpointName, list[0])
+			answer, err := explainChain(l, engine.NewStanding(), e.now(), q)
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return json.NewEncoder(e.stdout).Encode(answer)
-			}
-			return drawChain(e.stdout, answer)
+			return showChain(e.stdout, answer, asJSON)
 		},
 	}
-	configFlag(cmd, &path)
-	cmd.Flags().StringVar(&callerName, "caller", "", "whose chain (default: the only caller)")
-	cmd.Flags().StringVar(&endpointName, "endpoint", "", "over which endpoint (default: the first that serves the model)")
+	where.add(cmd)
+	cmd.Flags().BoolVar(&live, "live", false, "ask the running proxy; implied by -admin")
+	cmd.Flags().StringVar(&q.Caller, "caller", "", "whose chain (default: the only caller)")
+	cmd.Flags().StringVar(&q.Endpoint, "endpoint", "", "over which endpoint (default: the first that serves the model)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
+// liveChain asks a running proxy.
+func liveChain(ctx context.Context, e *env, where *adminFlags, q admin.ChainQuestion, asJSON bool) error {
+	client, err := where.client(e)
+	if err != nil {
+		return err
+	}
+	query := url.Values{"model": {q.Model}, "caller": {q.Caller}, "endpoint": {q.Endpoint}}
+	var answer chainAnswer
+	if err := client.get(ctx, "/api/chain?"+query.Encode(), &answer); err != nil {
+		return err
+	}
+	answer.Live = true
+	return showChain(e.stdout, answer, asJSON)
+}
+
+func showChain(w io.Writer, a chainAnswer, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(w).Encode(a)
+	}
+	return drawChain(w, a)
+}
+
 // explainChain asks the engine, as a request would.
-func explainChain(l *loaded, now time.Time, callerName, endpointName, model string) (chainAnswer, error) {
-	catalog := l.config.Catalog
-	caller, err := findCaller(catalog, callerName)
+func explainChain(l *loaded, standing *engine.Standing, now time.Time, q admin.ChainQuestion) (chainAnswer, error) {
+	catalog, model := l.config.Catalog, q.Model
+	caller, err := findCaller(catalog, q.Caller)
 	if err != nil {
 		return chainAnswer{}, err
 	}
-	endpoint, err := findEndpoint(catalog, caller, endpointName, model)
+	endpoint, err := findEndpoint(catalog, caller, q.Endpoint, model)
 	if err != nil {
 		return chainAnswer{}, err
 	}
 	want := engine.Contract{Model: model, Endpoint: endpoint}
 	rnd := rand.New(rand.NewPCG(1, 1))
 	req := &engine.Request{ID: "chain", Caller: caller, Contract: want, Idempotency: engine.Idempotency{ReplaySafe: true, Effects: engine.EffectsNone}, Arrived: now}
-	chain, outs, refusal := catalog.Explain(now, engine.NewStanding(), req, rnd)
+	chain, outs, refusal := catalog.Explain(now, standing, req, rnd)
 	if refusal != nil {
 		return chainAnswer{}, fmt.Errorf("%s", refusal.Message)
 	}
-	answer := chainAnswer{Caller: caller.Name(), Model: model, Endpoint: endpoint.String(), Chain: []chainLink{}, Out: []chainOut{}}
+	answer := chainAnswer{
+		Caller: caller.Name(), Model: model, Endpoint: endpoint.String(), Chain: []chainLink{}, Out: []chainOut{},
+		Routing: caller.Routing().String(), Strategy: chain.Group().Strategy().String(),
+	}
 	chain = answer.narrow(l, chain, req, now)
 	for _, ch := range chain.Channels() {
 		link := chainLink{ch.Name(), ch.Group().Name(), ch.Provider().Name(), ch.ModelSent(model), nil}
@@ -121,12 +161,17 @@ func explainChain(l *loaded, now time.Time, callerName, endpointName, model stri
 		answer.Chain = append(answer.Chain, link)
 	}
 	for _, o := range outs {
-		answer.Out = append(answer.Out, chainOut{o.Channel.Name(), o.Channel.Group().Name(), o.Why.String()})
+		out := chainOut{Channel: o.Channel.Name(), Group: o.Channel.Group().Name(), Why: o.Why.String(), Elsewhere: o.Abroad}
+		if !o.Until.IsZero() {
+			until := o.Until.UTC()
+			out.Until = &until
+		}
+		answer.Out = append(answer.Out, out)
 	}
 	for _, g := range catalog.Groups() {
 		for _, ch := range g.Channels() {
 			if why := outOfContract(caller, g, want); why != "" {
-				answer.Out = append(answer.Out, chainOut{ch.Name(), g.Name(), why})
+				answer.Out = append(answer.Out, chainOut{Channel: ch.Name(), Group: g.Name(), Why: why})
 			}
 		}
 	}
@@ -163,7 +208,7 @@ func (a *chainAnswer) narrow(l *loaded, chain engine.Chain, req *engine.Request,
 	}
 	for _, ch := range chain.Channels() {
 		if !slices.Contains(next.Channels(), ch) {
-			a.Out = append(a.Out, chainOut{ch.Name(), ch.Group().Name(), why})
+			a.Out = append(a.Out, chainOut{Channel: ch.Name(), Group: ch.Group().Name(), Why: why})
 		}
 	}
 	return next
@@ -199,6 +244,18 @@ func outOfContract(caller *engine.Caller, g *engine.Group, want engine.Contract)
 		return "group is not in the caller's list"
 	}
 	return ""
+}
+
+// text is why a channel is out, and until when.
+func (o *chainOut) text() string {
+	text := o.Why
+	if o.Until != nil {
+		text += " until " + o.Until.Local().Format(time.DateTime)
+	}
+	if o.Elsewhere {
+		text += ", as another instance has told"
+	}
+	return text
 }
 
 func findCaller(catalog *engine.Catalog, name string) (*engine.Caller, error) {
@@ -253,7 +310,11 @@ func findEndpoint(catalog *engine.Catalog, caller *engine.Caller, name, model st
 }
 
 func drawChain(w io.Writer, a chainAnswer) error {
-	fmt.Fprintf(w, "%s over %s for %s\n", a.Model, a.Endpoint, a.Caller)
+	when := "when everything is well"
+	if a.Live {
+		when = "now"
+	}
+	fmt.Fprintf(w, "%s over %s for %s, %s (routing %s, strategy %s)\n", a.Model, a.Endpoint, a.Caller, when, a.Routing, a.Strategy)
 	t := newTable("#", "CHANNEL", "GROUP", "PROVIDER", "SENDS AS", "USD/M IN", "USD/M OUT")
 	for i, l := range a.Chain {
 		in, out := "-", "-"
@@ -271,7 +332,7 @@ func drawChain(w io.Writer, a chainAnswer) error {
 	}
 	t = newTable("OUT", "GROUP", "WHY")
 	for _, o := range a.Out {
-		t.AppendRow(table.Row{o.Channel, o.Group, o.Why})
+		t.AppendRow(table.Row{o.Channel, o.Group, o.text()})
 	}
 	_, err := fmt.Fprintf(w, "\n%s\n", t.Render())
 	return err

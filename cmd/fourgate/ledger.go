@@ -18,7 +18,7 @@ import (
 )
 
 func ledgerCommand(e *env) *cobra.Command {
-	return group("ledger", "Read the records of requests", ledgerListCommand(e), ledgerShowCommand(e), ledgerDisagreementsCommand(e))
+	return group("ledger", "Read the records of requests", ledgerListCommand(e), ledgerShowCommand(e), ledgerDisagreementsCommand(e), ledgerChangesCommand(e))
 }
 
 // ledgerFlags say where the ledger is.

@@ -14,6 +14,13 @@ import (
 	"github.com/fourgate-dev/fourgate/policies/bundle"
 )
 
+// What brings another configuration or policy, for the record.
+const (
+	byHangup = "SIGHUP"
+	byFile   = "changed file"
+	byBundle = "bundle"
+)
+
 // changeWatch is what makes the proxy reload: SIGHUP, and a change of a file that the
 // configuration was made of.
 type changeWatch struct {
@@ -37,15 +44,15 @@ func (a *app) reloadOnChange(ctx context.Context, w *changeWatch, e *env, path s
 		w.stop()
 	}()
 	for {
-		asked := false
+		asked, by := false, byFile
 		select {
 		case <-ctx.Done():
 			return
 		case <-w.hangup:
-			asked = true
+			asked, by = true, byHangup
 		case <-w.changes:
 		}
-		config := a.reload(ctx, e, path)
+		config := a.reload(ctx, e, path, by)
 		if asked {
 			a.askForBundle(ctx)
 		}
@@ -63,7 +70,7 @@ func (a *app) reloadOnChange(ctx context.Context, w *changeWatch, e *env, path s
 // reload swaps the configuration and the listener's certificate. A bad one is refused with
 // its diagnostics, and the running one stays; requests in flight end under the one that
 // they began with. It returns the configuration that serves now, nil for a refused one.
-func (a *app) reload(ctx context.Context, e *env, path string) *hcl.Config {
+func (a *app) reload(ctx context.Context, e *env, path, by string) *hcl.Config {
 	a.turn.Lock()
 	old := a.source
 	l, source, diags := a.prepare(ctx, e, path)
@@ -85,7 +92,7 @@ func (a *app) reload(ctx context.Context, e *env, path string) *hcl.Config {
 		a.logger.Error("reload refused: the running configuration stays", "errors", errs)
 		return nil
 	}
-	a.serving = l
+	a.put(l, by)
 	if source != old {
 		a.take(source)
 	}
@@ -138,7 +145,8 @@ func (a *app) useBundle(ctx context.Context, from *bundleSource, b bundle.Bundle
 	if err := a.server.Swap(a.partsOf(l)); err != nil {
 		return err
 	}
-	a.serving, a.bundle = l, b
+	a.bundle = b
+	a.put(l, byBundle)
 	return nil
 }
 
@@ -176,7 +184,7 @@ func (a *app) take(source *bundleSource) {
 		a.logger.Error("policy bundle not used", "error", err)
 		return
 	}
-	a.serving = now.loaded
+	a.put(now.loaded, byBundle)
 }
 
 // unfollow ends the source that is followed, if any.

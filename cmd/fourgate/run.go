@@ -34,6 +34,7 @@ var commands = []func(*env) *cobra.Command{
 	fmtCommand,
 	chainCommand,
 	ledgerCommand,
+	adminCommand,
 	policyCommand,
 	pluginCommand,
 	simCommand,

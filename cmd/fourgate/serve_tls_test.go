@@ -375,7 +375,7 @@ func TestReloadRenewsTheCertificate(t *testing.T) {
 	if n := serial(); n != first {
 		t.Errorf("certificate %d before the reload, want %d", n, first)
 	}
-	a.reload(t.Context(), e, s.config)
+	a.reload(t.Context(), e, s.config, byHangup)
 	renewed := s.house.serial
 	if n := serial(); n != renewed {
 		t.Errorf("certificate %d after the reload, want %d", n, renewed)
@@ -383,7 +383,7 @@ func TestReloadRenewsTheCertificate(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(s.dir, "tls.key"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	a.reload(t.Context(), e, s.config)
+	a.reload(t.Context(), e, s.config, byHangup)
 	if n := serial(); n != renewed {
 		t.Errorf("certificate %d after a reload that was refused, want %d", n, renewed)
 	}

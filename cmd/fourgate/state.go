@@ -6,6 +6,7 @@ import (
 
 	"github.com/fourgate-dev/fourgate/engine"
 	"github.com/fourgate-dev/fourgate/hcl"
+	"github.com/fourgate-dev/fourgate/proxy/admin"
 	"github.com/fourgate-dev/fourgate/proxy/state"
 )
 
@@ -70,10 +71,10 @@ func (a *app) shareNames(c *hcl.Config) {
 // stateDown says that requests are refused for want of the shared state.
 func (a *app) stateDown() bool { return a.shared != nil && a.shared.refuses && !a.shared.Up() }
 
-// stateNotes is how the shared state is, for people.
-func (a *app) stateNotes() []string {
+// stateCheck is how the shared state is, for people.
+func (a *app) stateCheck() admin.Check {
 	if a.shared == nil {
-		return []string{"shared state: none"}
+		return admin.Check{Name: "shared state", OK: true, Detail: "none"}
 	}
 	up, line := a.shared.Health()
 	switch {
@@ -83,7 +84,7 @@ func (a *app) stateNotes() []string {
 	default:
 		line = "local knowledge only; " + line
 	}
-	return []string{"shared state: " + line}
+	return admin.Check{Name: "shared state", OK: up, Detail: line}
 }
 
 // unshare ends the sharing.

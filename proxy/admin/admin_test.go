@@ -18,7 +18,9 @@ func TestAdmin(t *testing.T) {
 	registry.MustRegister(counter)
 	ready := true
 	h := admin.New(admin.Parts{Gatherer: registry, Ready: func() bool { return ready }, Token: "t0ken",
-		Notes: func() []string { return []string{"one", "two"} }}).Handler
+		Checks: func() []admin.Check {
+			return []admin.Check{{Name: "config", OK: true, Detail: "generation 3"}, {Name: "group g", Detail: "no usable channel"}}
+		}}).Handler
 	f := func(method, path, auth string, status int, want string) {
 		t.Helper()
 		r := httptest.NewRequest(method, path, nil)
@@ -33,11 +35,15 @@ func TestAdmin(t *testing.T) {
 	}
 	f("GET", "/metrics", "", http.StatusUnauthorized, "admin token")
 	f("GET", "/metrics", "Bearer other", http.StatusUnauthorized, "admin token")
+	f("GET", "/metrics", "t0ken", http.StatusUnauthorized, "admin token")
 	f("GET", "/metrics", "Bearer t0ken", http.StatusOK, "fourgate_test_total 0")
 	f("POST", "/metrics", "Bearer t0ken", http.StatusMethodNotAllowed, "")
 	f("GET", "/healthz", "", http.StatusOK, "ok")
 	f("GET", "/readyz", "", http.StatusOK, "ready")
-	f("GET", "/readyz?verbose", "", http.StatusOK, "ready\none\ntwo\n")
+	f("GET", "/readyz?verbose", "", http.StatusUnauthorized, "admin token")
+	f("GET", "/readyz?verbose", "Bearer t0ken", http.StatusOK, "ready\n[+] config: generation 3\n[-] group g: no usable channel\n")
+	f("GET", "/api/standing", "Bearer t0ken", http.StatusNotFound, "") // nothing to show
 	ready = false
 	f("GET", "/readyz", "", http.StatusServiceUnavailable, "not ready")
+	f("GET", "/readyz?verbose", "Bearer t0ken", http.StatusServiceUnavailable, "not ready\n[+] config")
 }
