@@ -252,7 +252,8 @@ func (p permits) success(c BreakerSpec) bool {
 // failure says whether the breaker of all has opened.
 func (p permits) failure(now time.Time, c BreakerSpec) bool {
 	if who := p.who(); who != "" && c.Mode != BreakerOff && p.channel != nil {
-		if b := &p.channel.ownOf(now, who).breaker; p.own.b == nil {
+		// A caller that was forgiven meanwhile has a new one.
+		if b := &p.channel.ownOf(now, who).breaker; p.own.b != b {
 			if admits, _ := b.admits(now, c); admits {
 				p.own = b.permit(now, c)
 			}
@@ -266,15 +267,17 @@ func (p permits) failure(now time.Time, c BreakerSpec) bool {
 	return opened
 }
 
-// maxIdleOwn is for how many callers a channel keeps something before it looks for some of
-// whom there is nothing to say any more.
-const maxIdleOwn = 64
+// fewOwn is for how many callers a channel keeps something before it looks for some of
+// whom there is nothing to say any more. Then it waits until there are twice as many as
+// are left: in an outage that thousands of callers meet, all of them are there for good
+// reason, and looking through them for each new one would hold up everybody.
+const fewOwn = 64
 
 // ownOf is what rests of the channel for a caller alone. It makes room for it.
 func (st *channelState) ownOf(now time.Time, caller string) *own {
 	o := st.own[caller]
 	if o == nil {
-		if len(st.own) >= maxIdleOwn {
+		if len(st.own) >= max(st.manyOwn, fewOwn) {
 			st.sweep(now)
 		}
 		if st.own == nil {
@@ -292,6 +295,7 @@ func (st *channelState) sweep(now time.Time) {
 	for caller, o := range st.own {
 		st.forgive(now, caller, o)
 	}
+	st.manyOwn = 2 * len(st.own)
 }
 
 // forgive forgets a caller if nothing rests for it and no failure counts.

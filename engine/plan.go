@@ -62,7 +62,7 @@ func (p *plan) launch(t *trace, now time.Time, link int, action Action, price fl
 	if !ok {
 		return nil, nil, InterlockEligible
 	}
-	if price > priceOfFirstAttempt && !t.standing.pay(now, p.chain.group.spec.Name, p.chain.retry, price) {
+	if price > priceOfFirstAttempt && !t.standing.pay(now, p.chain.group.spec.Name, p.chain.caller, p.chain.retry, price) {
 		t.standing.released(permit)
 		return nil, nil, InterlockRetryBudget
 	}
@@ -103,7 +103,7 @@ func (p *plan) question(t *trace, now time.Time, e engagement, f Failure, price 
 	q.Elapsed, q.Remaining = now.Sub(t.req.Arrived), max(p.deadline.Sub(now), 0)
 	q.MinUseful, q.Time = p.budget.MinUseful, p.timeAt(now)
 	q.Backoff = p.backoff(e.link, t.rnd)
-	q.RetryBudget = t.standing.affords(now, p.chain.group.spec.Name, p.chain.retry, price)
+	q.RetryBudget = t.standing.affords(now, p.chain.group.spec.Name, p.chain.caller, p.chain.retry, price)
 
 	start := notBefore(now, f)
 	t.standing.mu.Lock()

@@ -1,6 +1,9 @@
 package engine
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // The prefixes of the names under which rates are counted and shared.
 const (
@@ -105,15 +108,6 @@ func (r *rate) count(now time.Time) {
 	r.used++
 }
 
-// admit counts a request against rpm requests a minute, or returns how long to wait.
-func (r *rate) admit(now time.Time, rpm int) (time.Duration, bool) {
-	wait, ok := r.admits(now, rpm)
-	if ok && rpm > 0 {
-		r.count(now)
-	}
-	return wait, ok
-}
-
 // Spent calls f for each rate with the requests that this instance has admitted in the
 // last minute, for a [Sharer] to publish: under "group NAME" or "caller NAME". Rates
 // without any are left out. f must not call the standing.
@@ -135,6 +129,6 @@ func (s *Standing) LearnRate(rate string, others int, until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r := s.rates[rate]; r != nil {
-		r.others, r.otherEnd = max(others, 0), until
+		r.others, r.otherEnd = min(max(others, 0), math.MaxInt32), until
 	}
 }

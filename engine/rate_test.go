@@ -157,28 +157,60 @@ func TestRatesAreShared(t *testing.T) {
 	s.Spent(minute.Add(time.Hour), func(rate string, used int) { t.Errorf("an hour later %s has %d", rate, used) })
 }
 
-// TestFullGroupsGiveWayInOrder fills the primary group, then its fallback.
+// TestFullGroupsGiveWayInOrder fills the primary group, then its fallback, then what the
+// caller itself may ask for. A request that is refused uses none of it up.
 func TestFullGroupsGiveWayInOrder(t *testing.T) {
 	t.Parallel()
-	s := smart(engine.StrategyFailover)
-	s.Callers[0].Routing, s.Callers[0].RPM = engine.RoutingOrdered, 4
-	s.Groups[0].RPM, s.Groups[1].RPM = 1, 2
-	c, st := catalog(t, s), engine.NewStanding()
-	var got []string
-	for i := range 5 {
-		chain, refusal := c.Route(start.Add(time.Duration(i)*time.Second), st, asks(c), half{})
-		if refusal != nil {
-			wait, _ := refusal.RetryAfter.Get()
-			got = append(got, refusal.Message+" "+wait.String())
-			continue
-		}
-		got = append(got, chain.Group().Name()+" "+walked(chain.Channels()))
+	f := func(name string, rpm int, want ...string) {
+		t.Helper()
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := smart(engine.StrategyFailover)
+			s.Callers[0].Routing, s.Callers[0].RPM = engine.RoutingOrdered, rpm
+			s.Groups[0].RPM, s.Groups[1].RPM = 1, 2
+			c, st := catalog(t, s), engine.NewStanding()
+			for i, want := range want {
+				chain, refusal := c.Route(start.Add(time.Duration(i)*time.Second), st, asks(c), half{})
+				got := ""
+				if refusal != nil {
+					wait, _ := refusal.RetryAfter.Get()
+					got = refusal.Message + " " + wait.String()
+				} else {
+					got = chain.Group().Name() + " " + walked(chain.Channels())
+				}
+				if got != want {
+					t.Errorf("request %d: got %s, want %s", i+1, got, want)
+				}
+			}
+		})
 	}
-	want := []string{"g abcd", "h cd", "h cd", `every route group for model "m" has spent its rate 57s`, `caller "t" has spent its rate of 4 requests a minute 56s`}
-	for i := range want {
-		if got[i] != want[i] {
-			t.Errorf("request %d: got %s, want %s", i+1, got[i], want[i])
+	f("groups", 4, "g abcd", "h cd", "h cd", `every route group for model "m" has spent its rate 57s`, `every route group for model "m" has spent its rate 56s`)
+	f("caller", 2, "g abcd", "h cd", `caller "t" has spent its rate of 2 requests a minute 58s`)
+}
+
+// TestRefusalsUseNoRateUp asks while no channel is there, and then counts who is let in.
+func TestRefusalsUseNoRateUp(t *testing.T) {
+	t.Parallel()
+	s := smart(engine.StrategyFailover)
+	s.Callers[0].Routing, s.Callers[0].RPM = engine.RoutingOrdered, 3
+	s.Groups[0].RPM, s.Groups[1].RPM = 3, 3
+	c, st := catalog(t, s), engine.NewStanding()
+	for _, name := range []string{"a", "b", "c", "d"} {
+		disable(c, st, name)
+	}
+	for range 10 {
+		if _, refusal := c.Route(start, st, asks(c), half{}); refusal == nil || refusal.Kind != engine.RefusalNoChannel {
+			t.Fatalf("with all channels disabled: %+v", refusal)
 		}
+	}
+	st.Reset(start, engine.Fact{})
+	for i := range 3 {
+		if _, refusal := c.Route(start, st, asks(c), half{}); refusal != nil {
+			t.Errorf("request %d: %s", i+1, refusal.Message)
+		}
+	}
+	if _, refusal := c.Route(start, st, asks(c), half{}); refusal == nil {
+		t.Error("a fourth one was admitted")
 	}
 }
 

@@ -1,9 +1,12 @@
 package engine
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
-// retryBudget is the bucket of tokens that extra attempts of one group are paid from
-// (docs/rationale.md: a share of a token for each successful first attempt, a small floor
+// retryBudget is a bucket of tokens that extra attempts are paid from
+// (docs/rationale.md: a part of a token for each successful first attempt, a small floor
 // a second, a cap; it starts full, as gRPC's retry throttling does, proposal A6).
 type retryBudget struct {
 	tokens float64
@@ -24,57 +27,120 @@ func (b *retryBudget) refill(now time.Time, c RetryBudgetSpec) {
 
 func (b *retryBudget) earn(c RetryBudgetSpec) { b.tokens = min(c.Cap, b.tokens+c.Ratio) }
 
-func (s *Standing) budget(now time.Time, group string, c RetryBudgetSpec) *retryBudget {
-	b := s.budgets[group]
+// purse names a retry budget: a group's, or, with a caller, that caller's share of it.
+type purse struct{ group, caller string }
+
+// shareOf is what one caller may take out of a group's budget where there are more: half
+// of what is saved at most, half of the floor, and what its own successes earn. So the
+// other half, and what the others earn, is there for them, whatever one caller's requests
+// meet. A share holds at least what the dearest attempt costs.
+func shareOf(c RetryBudgetSpec) RetryBudgetSpec {
+	return RetryBudgetSpec{Ratio: c.Ratio, Floor: c.Floor / 2, Cap: max(c.Cap/2, min(c.Cap, priceAfterTimeout))}
+}
+
+// purses are those that an extra attempt of the caller is paid from, and their rules. A
+// caller that is alone has no share: all is its own.
+func purses(group string, caller *Caller, c RetryBudgetSpec) ([2]purse, [2]RetryBudgetSpec, int) {
+	n := 1
+	var who string
+	if caller != nil && !caller.only {
+		n, who = 2, caller.spec.Name
+	}
+	return [2]purse{{group, ""}, {group, who}}, [2]RetryBudgetSpec{c, shareOf(c)}, n
+}
+
+// tokens is how much a purse has at a time that may lie ahead. One that was never used is
+// full. s.mu is held here and below.
+func (s *Standing) tokens(at time.Time, p purse, c RetryBudgetSpec) float64 {
+	if b := s.budgets[p]; b != nil {
+		return b.holds(at, c)
+	}
+	return c.Cap
+}
+
+func (s *Standing) budget(now time.Time, p purse, c RetryBudgetSpec) *retryBudget {
+	b := s.budgets[p]
 	if b == nil {
+		if p.caller != "" && len(s.budgets) >= s.manyBudgets {
+			s.sweepShares(now, c)
+		}
 		b = &retryBudget{tokens: c.Cap, at: now}
-		s.budgets[group] = b
+		s.budgets[p] = b
 	}
 	b.refill(now, c)
 	return b
 }
 
-// affords says whether an extra attempt of the price will be within the group's budget
-// at a time that may lie ahead. It changes nothing.
-func (s *Standing) affords(at time.Time, group string, c RetryBudgetSpec, price float64) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if b := s.budgets[group]; b != nil {
-		return b.holds(at, c) >= price
-	}
-	return c.Cap >= price
+// fewBudgets is how many budgets are kept before any is looked at again.
+const fewBudgets = 1024
+
+// sweepShares forgets the shares that are full again, which those that were never used
+// are, too. It waits until there are twice as many as it has left, so that it costs
+// little for each that is made.
+func (s *Standing) sweepShares(now time.Time, c RetryBudgetSpec) {
+	maps.DeleteFunc(s.budgets, func(p purse, b *retryBudget) bool { return p.caller != "" && b.holds(now, c) >= c.Cap })
+	s.manyBudgets = max(2*len(s.budgets), fewBudgets)
 }
 
-// affordable is how long it takes at the latest until the budget holds a price, as far as
-// the floor alone fills it.
-func (s *Standing) affordable(now time.Time, group string, c RetryBudgetSpec, price float64) time.Duration {
+// affords says whether an extra attempt of the price will be within the budgets at a time
+// that may lie ahead. It changes nothing.
+func (s *Standing) affords(at time.Time, group string, caller *Caller, c RetryBudgetSpec, price float64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	lacks := price - s.budget(now, group, c).tokens
-	if lacks <= 0 || c.Floor <= 0 {
-		return 0
+	p, specs, n := purses(group, caller, c)
+	for i := range n {
+		if s.tokens(at, p[i], specs[i]) < price {
+			return false
+		}
 	}
-	return time.Duration(lacks / c.Floor * float64(time.Second))
-}
-
-// pay takes the price of an extra attempt, before it goes out.
-func (s *Standing) pay(now time.Time, group string, c RetryBudgetSpec, price float64) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b := s.budget(now, group, c)
-	if b.tokens < price {
-		return false
-	}
-	b.tokens -= price
 	return true
+}
+
+// affordable is how long it takes at the latest until the budgets hold a price, as far as
+// their floors alone fill them.
+func (s *Standing) affordable(now time.Time, group string, caller *Caller, c RetryBudgetSpec, price float64) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p, specs, n := purses(group, caller, c)
+	var longest time.Duration
+	for i := range n {
+		if lacks := price - s.tokens(now, p[i], specs[i]); lacks > 0 && specs[i].Floor > 0 {
+			longest = max(longest, time.Duration(lacks/specs[i].Floor*float64(time.Second)))
+		}
+	}
+	return longest
+}
+
+// pay takes the price of an extra attempt, before it goes out: from all purses or from
+// none.
+func (s *Standing) pay(now time.Time, group string, caller *Caller, c RetryBudgetSpec, price float64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p, specs, n := purses(group, caller, c)
+	for i := range n {
+		if s.budget(now, p[i], specs[i]).tokens < price {
+			return false
+		}
+	}
+	for i := range n {
+		s.budgets[p[i]].tokens -= price
+	}
+	return true
+}
+
+// earn adds what a caller's successful first attempt earns: for the group, and for the
+// caller's share if any of it was used.
+func (s *Standing) earn(now time.Time, group string, caller *Caller, c RetryBudgetSpec) {
+	p, specs, n := purses(group, caller, c)
+	s.budget(now, p[0], c).earn(c)
+	if n > 1 && s.budgets[p[1]] != nil {
+		s.budget(now, p[1], specs[1]).earn(specs[1])
+	}
 }
 
 // RetryTokens is how many tokens the retry budget of a group has.
 func (s *Standing) RetryTokens(now time.Time, g *Group, c RetryBudgetSpec) float64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if b := s.budgets[g.spec.Name]; b != nil {
-		return b.holds(now, c)
-	}
-	return c.Cap
+	return s.tokens(now, purse{g.spec.Name, ""}, c)
 }

@@ -116,9 +116,9 @@ func (c *Catalog) Providers() []*Provider { return c.providers }
 func (c *Catalog) RetryBudget() RetryBudgetSpec { return c.retry }
 
 // Route admits a request and gives it its chain. It counts against the caller's rate and
-// that of the group which takes it; [Catalog.Explain] doesn't. In smart routing each
-// attempt counts against the rate of its channel's group instead, because which group
-// serves isn't known before.
+// that of the group which takes it; a request that is refused, and [Catalog.Explain],
+// count against none. In smart routing each attempt counts against the rate of its
+// channel's group instead, because which group serves isn't known before.
 //
 // The chain's channels lie in req.Room if that is large enough.
 func (c *Catalog) Route(now time.Time, s *Standing, req *Request, r Rand) (Chain, *Refusal) {
@@ -147,15 +147,26 @@ func (c *Catalog) Route(now time.Time, s *Standing, req *Request, r Rand) (Chain
 		return Chain{}, s.nobody(w, l, groups)
 	}
 	chain.channels = w.chain
+	s.count(now, &chain)
 	return chain, nil
 }
 
-// admit counts the request against the caller's rate and the first group's that has some
-// left, and takes the groups before that one off the list. s.mu is held.
+// count counts an admitted request against the rates that have room for it. s.mu is held.
+func (s *Standing) count(now time.Time, chain *Chain) {
+	if chain.caller.spec.RPM > 0 {
+		s.callerRate(chain.caller).count(now)
+	}
+	if g := chain.admitted; g != nil && g.spec.RPM > 0 {
+		s.groupRate(g).count(now)
+	}
+}
+
+// admit finds room for the request in the caller's rate and in that of the first group
+// that has some left, and takes the groups before that one off the list. s.mu is held.
 func (s *Standing) admit(now time.Time, req *Request, l *lane, groups *[]*Group) *Refusal {
 	caller := req.Caller
 	if rpm := caller.spec.RPM; rpm > 0 {
-		if wait, ok := s.callerRate(caller).admit(now, rpm); !ok {
+		if wait, ok := s.callerRate(caller).admits(now, rpm); !ok {
 			return spent(fmt.Sprintf("caller %q has spent its rate of %d requests a minute", caller.spec.Name, rpm), wait)
 		}
 	}
@@ -168,7 +179,7 @@ func (s *Standing) admit(now time.Time, req *Request, l *lane, groups *[]*Group)
 			*groups = (*groups)[i:]
 			return nil
 		}
-		wait, ok := s.groupRate(g).admit(now, g.spec.RPM)
+		wait, ok := s.groupRate(g).admits(now, g.spec.RPM)
 		if ok {
 			*groups = (*groups)[i:]
 			return nil

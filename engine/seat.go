@@ -28,6 +28,7 @@ type channelState struct {
 	id        channelID
 	breaker   breaker
 	own       map[string]*own // by caller: what rests for this caller alone
+	manyOwn   int             // when own is swept
 	suspects  []fault         // what may make a quarantine
 	confined  aside
 	abroad    time.Time        // another instance's breaker is open until then
@@ -176,38 +177,4 @@ func (s *Standing) rate(seat *rateSeat, prefix, name string) *rate {
 	}
 	seat.at.Store(st)
 	return &st.rate
-}
-
-// Adopt makes the names of a catalog known, so that what other instances say of them
-// can be kept from the start, and forgets keys whose names or secrets the catalog
-// doesn't have any more. [Catalog.Route] does it for a catalog that it sees first; a
-// process that shares its standing calls it when it loads one.
-func (s *Standing) Adopt(c *Catalog) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.adopt(c)
-}
-
-func (s *Standing) adopt(c *Catalog) {
-	if c.adopted.Load() == s {
-		return
-	}
-	for _, g := range c.groups {
-		for _, ch := range g.channels {
-			st := s.channel(ch)
-			st.spec, st.models = g.spec.Breaker, g.spec.Models
-		}
-	}
-	known := make(map[keyID]bool, len(s.keys))
-	for _, p := range c.providers {
-		for _, k := range p.keys {
-			known[s.key(p, k).id] = true
-		}
-	}
-	for id := range s.keys {
-		if !known[id] {
-			delete(s.keys, id)
-		}
-	}
-	c.adopted.Store(s)
 }

@@ -20,9 +20,11 @@ type Standing struct {
 	keys      map[keyID]*keyState
 	providers map[string]*providerState
 	rates     map[string]*rateState // "group NAME", "caller NAME"
-	budgets   map[string]*retryBudget
+	budgets   map[purse]*retryBudget
 	scratch   []ranked // of the walk under way
 	sharer    Sharer   // nil if nobody else is told
+
+	manyBudgets int // when budgets are swept
 
 	replays replays // has its own lock
 }
@@ -34,7 +36,9 @@ func NewStanding() *Standing {
 		keys:      map[keyID]*keyState{},
 		providers: map[string]*providerState{},
 		rates:     map[string]*rateState{},
-		budgets:   map[string]*retryBudget{},
+		budgets:   map[purse]*retryBudget{},
+
+		manyBudgets: fewBudgets,
 	}
 }
 
@@ -255,6 +259,10 @@ func (st *channelState) evict(model string, a aside) {
 	st.stir(a.until(true))
 }
 
+// maxSuspects bounds what is remembered on the way to a quarantine. It is what a
+// breaker may count, too.
+const maxSuspects = 10_000
+
 // suspect counts a reason to quarantine the channel, and says whether there are enough.
 // Where more than one is wanted, the rule is the breaker's: no caller has a channel
 // quarantined alone for everybody, and each has what it alone has seen for itself.
@@ -263,6 +271,7 @@ func (st *channelState) suspect(now time.Time, e Effect, who string) bool {
 	if e.After <= 1 {
 		who = "" // the first one is enough
 	}
+	e.After = min(e.After, maxSuspects)
 	if who != "" {
 		o := st.ownOf(now, who)
 		if o.suspects = append(within(o.suspects, since), seen); len(o.suspects) >= e.After {
@@ -287,7 +296,7 @@ func (s *Standing) succeeded(now time.Time, ch *Channel, p permits, earns *Group
 		p.channel.forgive(now, p.who(), o)
 	}
 	if earns != nil {
-		s.budget(now, earns.spec.Name, c).earn(c)
+		s.earn(now, earns.spec.Name, p.caller, c)
 	}
 	s.mu.Unlock()
 	s.tellClosed(p, closed)
