@@ -201,6 +201,7 @@ func (x *exchange) findChain() *problem {
 		Arrived:   x.arrived,
 		TimeLimit: timeLimit(x.head.serverTimeout, x.head.sdkTimeout),
 	}
+	x.recognise()
 	chain, refusal := x.snapshot.Catalog.Route(x.now(), x.server.around.Standing, &x.request, x.server.around.Rand)
 	if refusal != nil {
 		return x.turnAway(refusal)

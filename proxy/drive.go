@@ -66,6 +66,7 @@ func (x *exchange) perform(ins engine.Instruction) engine.Instruction {
 
 // step tells the call what happened.
 func (x *exchange) step(ev engine.Event) engine.Instruction {
+	x.remember(ev)
 	ins := x.call.Step(x.now(), ev)
 	if x.server.around.Observer != nil {
 		x.server.around.Observer.Observe(x.call.Record())
@@ -114,6 +115,7 @@ func (x *exchange) finish() {
 	record := x.call.Record()
 	x.server.around.Ledger.Closed(record)
 	x.server.metrics.finished(record)
+	x.server.metrics.repeated(x.chain.Group().Name(), record)
 	x.answer.close(&x.server.buffers)
 	x.release()
 }

@@ -24,6 +24,7 @@ type metrics struct {
 	routes        family[routeOutcome, prometheus.Counter]
 	widenings     family[engine.Widening, prometheus.Counter]
 	refusals      family[refusalLabels, prometheus.Counter]
+	replays       family[replayLabels, prometheus.Counter]
 	panics        prometheus.Counter
 }
 
@@ -46,7 +47,11 @@ type (
 		action engine.Action
 		gate   string
 	}
-	faultLabels   struct{ classifier, kind string }
+	faultLabels  struct{ classifier, kind string }
+	replayLabels struct {
+		group  string
+		source engine.RetrySource
+	}
 	refusalLabels struct {
 		endpoint engine.Endpoint
 		code     code
@@ -73,6 +78,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	routes := counter("fourgate_route_policy_total", "Answers of policies before the first attempt, by what came of the chain.", "outcome")
 	widenings := counter("fourgate_policy_widenings_total", "Attempts of policies to widen a chain or its budget. Each was refused.", "what")
 	refusals := counter("fourgate_refusals_total", "Requests refused before any upstream call.", "endpoint", "code")
+	replays := counter("fourgate_sdk_replays_total", "Requests that an SDK or an application repeated, by how that is known.", "group", "source")
 	panics := prometheus.NewCounter(prometheus.CounterOpts{Name: "fourgate_panics_total", Help: "Requests ended by a defect of the proxy."})
 	durations := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "fourgate_request_duration_seconds", Help: "Time from a request's arrival to its end.", Buckets: durationBuckets,
@@ -80,7 +86,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	decisionTimes := prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: "fourgate_policy_eval_seconds", Help: "Time that the policy took to answer after a failure, remembered answers included.", Buckets: decisionBuckets,
 	})
-	for _, c := range []prometheus.Collector{requests, attempts, decisions, interlocks, unknowns, classifiers, policyErrors, routes, widenings, refusals, panics, durations, decisionTimes} {
+	for _, c := range []prometheus.Collector{requests, attempts, decisions, interlocks, unknowns, classifiers, policyErrors, routes, widenings, refusals, replays, panics, durations, decisionTimes} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}
@@ -118,6 +124,9 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		}),
 		refusals: newFamily(func(l refusalLabels) prometheus.Counter {
 			return refusals.WithLabelValues(l.endpoint.String(), string(l.code))
+		}),
+		replays: newFamily(func(l replayLabels) prometheus.Counter {
+			return replays.WithLabelValues(l.group, l.source.String())
 		}),
 		decisionTimes: decisionTimes,
 		panics:        panics,
@@ -180,6 +189,14 @@ func (m *metrics) finished(r *engine.Record) {
 	endpoint := r.Contract().Endpoint
 	m.requests.of(requestLabels{group: group, endpoint: endpoint, caller: r.Caller(), terminal: r.Terminal()}).Inc()
 	m.durations.of(durationLabels{group: group, endpoint: endpoint}).Observe(float64(r.Elapsed()) / float64(time.Second))
+}
+
+// repeated counts a request whose SDK has made it before. The group is the one whose retry
+// budget pays for it: a replay that it couldn't pay has no attempt that would name one.
+func (m *metrics) repeated(group string, r *engine.Record) {
+	if n, source := r.SDKRetry(); n > 0 {
+		m.replays.of(replayLabels{group, source}).Inc()
+	}
 }
 
 // comingAbout says how an attempt came about.

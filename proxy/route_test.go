@@ -171,14 +171,15 @@ func TestGroupPolicies(t *testing.T) {
 		}
 		return engine.Decision{Action: engine.Abort, Reason: reason(t, "own")}
 	})
-	g := s.start(t)
+	g, body := s.start(t), wholeRequest
 	ask := func(want string, p map[string]engine.Policy) {
 		t.Helper()
+		body += " " // another request, not a replay of one that failed
 		parts.GroupPolicies = p
 		if err := g.server.Swap(parts); err != nil {
 			t.Fatal(err)
 		}
-		g.post(t, "/v1/chat/completions", wholeRequest)
+		g.post(t, "/v1/chat/completions", body)
 		if got := g.ledger.next(t); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
