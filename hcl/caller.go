@@ -2,7 +2,7 @@ package hcl
 
 import "github.com/fourgate-dev/fourgate/engine"
 
-var routingWords = words{now: []string{"ordered"}, later: []string{"smart"}}
+var routingWords = words{now: []string{"ordered", "smart"}}
 
 func (d *decoder) caller(label string, s *section) {
 	c := engine.CallerSpec{
@@ -11,7 +11,14 @@ func (d *decoder) caller(label string, s *section) {
 		Groups:    s.refs("groups", "route_group"),
 		RPM:       s.integer("rpm", 0, 1, maxRPM),
 	}
-	s.word("routing", "ordered", routingWords)
+	if s.word("routing", "ordered", routingWords) == "smart" {
+		c.Routing = engine.RoutingSmart
+	}
+	ceilings := s.inner("budget", &callerBudgetShape)
+	c.Budget = engine.CallerBudget{
+		Attempts: ceilings.integer("attempts", 0, 1, maxAttempts),
+		Deadline: ceilings.duration("deadline", 0, minDeadline, maxDuration),
+	}
 	if !s.has("key_sha256") {
 		s.missing("key_sha256", "it is the hash of the caller's key: printf %s \"$KEY\" | sha256sum.")
 	}

@@ -102,6 +102,7 @@ func fullConfig(dir string) *Config {
 						Mode: engine.BreakerConsecutive, Failures: 5, Window: 5 * time.Minute,
 						OpenFor: 30 * time.Second, HalfOpenProbes: 3,
 					},
+					HealthCheck: engine.HealthCheckSpec{Interval: 5 * time.Second, Timeout: time.Second, Path: "/v1/models"},
 				},
 				{
 					Name: "gpt-4.1", Models: []string{"gpt-4.1-2025-04-14"}, Endpoints: []engine.Endpoint{engine.OpenAIChat},
@@ -118,6 +119,7 @@ func fullConfig(dir string) *Config {
 			Callers: []engine.CallerSpec{{
 				Name: "team-a", RPM: 300, Groups: []string{"gpt-4o", "gpt-4.1"},
 				KeySHA256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+				Budget:    engine.CallerBudget{Attempts: 2, Deadline: 45 * time.Second},
 			}},
 			RetryBudget: engine.RetryBudgetSpec{Ratio: 0.2, Floor: 0, Cap: 50},
 		},

@@ -69,6 +69,12 @@ const (
 	defaultBreakerWindow   = 5 * time.Minute
 	defaultBreakerOpenFor  = 60 * time.Second
 
+	// defaultHealthInterval finds a provider that is back within a sixth of
+	// defaultBreakerOpenFor. defaultHealthTimeout is two round trips around the world and
+	// a lost packet; a provider that needs longer to say hello isn't well.
+	defaultHealthInterval = 10 * time.Second
+	defaultHealthTimeout  = 2 * time.Second
+
 	// defaultRetryRatio is tokens for each successful first attempt, defaultRetryFloor
 	// tokens a second and defaultRetryCap the most that can be saved: with these a
 	// group recovers from a brown-out at 80 % load (docs/rationale.md).
@@ -119,6 +125,9 @@ const (
 	minCompleteMax = 1 << 10
 	maxCompleteMax = 1 << 30
 	minKeepAlive   = 100 * time.Millisecond // a comment costs a write to each caller that waits
+
+	minHealthInterval = time.Second // more often it would be a burden to who is down already
+	maxHealthTimeout  = time.Minute
 
 	minLimit    = time.Millisecond
 	minDeadline = 10 * time.Millisecond

@@ -89,7 +89,7 @@ provider "openai" {
 route_group "gpt-4o" {
   models    = ["gpt-4o-2024-08-06"]
   endpoints = ["openai.chat"]
-  health_check { interval = "10s" }
+  evidence { mode = "warn" }
   channel "a" { provider = provider.opnai }
   channel "b" {
     provider = provider.openai

@@ -34,6 +34,7 @@ func (d *decoder) group(label string, s *section) {
 		Strategy: s.strategy(),
 		Hold:     s.hold(),
 	}
+	g.HealthCheck = s.inner("health_check", &healthCheckShape).healthCheck(g.Breaker)
 	if s.has("on_gate") {
 		g.OnGate = engine.GateCommits
 		if s.word("on_gate", "commit", onGateWords) == "fallback" {

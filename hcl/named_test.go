@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/fourgate-dev/fourgate/engine"
 )
 
 const digest = "0000000000000000000000000000000000000000000000000000000000000001"
@@ -99,9 +101,9 @@ func TestNamed(t *testing.T) {
 		Policies: []NamedPolicy{
 			{Policy: cfg.Policy}, {Group: "gpt-4o", Policy: cfg.PolicyOf("gpt-4o")}, {Group: "gpt-4.1", Policy: cfg.PolicyOf("gpt-4.1")},
 		},
-		Classifiers: cfg.Classifiers, Ledger: &cfg.Ledger,
+		Classifiers: cfg.Classifiers, Ledger: &cfg.Ledger, Server: &cfg.Server,
 	}
-	if diff := cmp.Diff(want, named, cmpopts.IgnoreUnexported(Named{}), cmp.Comparer(func(a, b *time.Location) bool { return a == b })); diff != "" {
+	if diff := cmp.Diff(want, named, cmpopts.IgnoreUnexported(Named{}), cmp.AllowUnexported(engine.Secret{}), cmp.Comparer(func(a, b *time.Location) bool { return a == b })); diff != "" {
 		t.Error(diff)
 	}
 	where := func(group, argument string, line int) {

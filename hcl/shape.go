@@ -52,8 +52,8 @@ var (
 	timeoutsShape    = shape{attrs: []string{"connect", "tls", "headers", "gate", "on_gate", "idle"}}
 	groupShape       = shape{
 		attrs:  []string{"models", "endpoints", "strategy", "max_hops", "commit", "complete_max", "keep_alive", "on_gate", "rpm"},
-		blocks: []blockShape{{"channel", "name"}, {"budget", ""}, {"breaker", ""}, {"policy", ""}},
-		later:  []string{"health_check", "evidence", "substitution"},
+		blocks: []blockShape{{"channel", "name"}, {"budget", ""}, {"breaker", ""}, {"health_check", ""}, {"policy", ""}},
+		later:  []string{"evidence", "substitution"},
 	}
 	channelShape = shape{
 		attrs: []string{"provider", "send_as", "serves", "answers_as", "cost", "priority", "weight", "labels"},
@@ -62,7 +62,9 @@ var (
 	budgetShape       = shape{attrs: []string{"attempts", "per_route", "deadline", "min_useful", "backoff"}}
 	backoffShape      = shape{attrs: []string{"base", "max"}}
 	breakerShape      = shape{attrs: []string{"mode", "failures", "window", "open_for", "half_open_probes"}}
-	callerShape       = shape{attrs: []string{"key_sha256", "groups", "routing", "rpm"}}
+	healthCheckShape  = shape{attrs: []string{"interval", "timeout", "path"}}
+	callerShape       = shape{attrs: []string{"key_sha256", "groups", "routing", "rpm"}, blocks: []blockShape{{"budget", ""}}}
+	callerBudgetShape = shape{attrs: []string{"attempts", "deadline"}}
 	policyShape       = shape{attrs: policyAttrs, blocks: []blockShape{{"bundle", ""}, {"shadow", ""}}}
 	groupPolicyShape  = shape{attrs: policyAttrs, blocks: []blockShape{{"shadow", ""}}}
 	policyShadowShape = shape{attrs: policyAttrs}

@@ -15,6 +15,11 @@ var (
 // prefixForm is what is no trouble in a pattern, an access list or a terminal.
 var prefixForm = regexp.MustCompile(`^[A-Za-z0-9._:/-]{1,64}$`)
 
+var (
+	databaseForm  = regexp.MustCompile(`^(/\d{0,6})?$`)
+	parameterForm = regexp.MustCompile(`^(db=\d{1,6})?$`)
+)
+
 // state reads where instances share what they learn.
 func (d *decoder) state(s *section) {
 	st := State{Backend: s.word("backend", "memory", backendWords)}
@@ -63,17 +68,18 @@ func (s *section) stateURL() engine.Secret {
 	if !bad {
 		switch u.Scheme {
 		case "redis", "rediss", "valkey", "valkeys":
-			bad = u.Hostname() == ""
+			bad = u.Hostname() == "" || !databaseForm.MatchString(u.Path)
 		case "unix":
 			bad = u.Host != "" || u.Path == ""
 		default:
 			bad = true
 		}
 	}
+	bad = bad || !parameterForm.MatchString(u.RawQuery) || u.Fragment != ""
 	switch {
 	case bad:
 		s.failAt("url", s.placeOfAttr("url"), "Not a backend's URL",
-			"Write redis://HOST:PORT/DATABASE, rediss:// for TLS, or unix:///PATH/TO/SOCKET. Special characters of a password are escaped, such as %%40 for @.")
+			"Write redis://HOST:PORT/DATABASE, rediss:// for TLS, or unix:///PATH/TO/SOCKET?db=DATABASE, and no other parameters. Special characters of a password are escaped, such as %%40 for @.")
 	case u.User != nil && !isCall:
 		s.failAt("url", s.placeOfAttr("url"), "Password in a URL",
 			"A configuration is copied, committed and printed. Write url = env(\"NAME\") or file(\"path\").")

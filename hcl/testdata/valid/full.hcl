@@ -83,6 +83,11 @@ route_group "gpt-4o" {
     open_for         = "30s"
     half_open_probes = 3
   }
+  health_check {
+    interval = "5s"
+    timeout  = "1s"
+    path     = "/v1/models"
+  }
   policy {
     timeout = "30ms"
     params  = { retry_on_network = false, extra = "x" }
@@ -109,6 +114,10 @@ caller "team-a" {
   groups     = [route_group.gpt-4o, route_group["gpt-4.1"]]
   routing    = "ordered"
   rpm        = 300
+  budget {
+    attempts = 2
+    deadline = "45s"
+  }
 }
 
 policy {

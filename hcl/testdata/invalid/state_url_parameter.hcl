@@ -6,7 +6,10 @@ provider "openai" {
 route_group "gpt-4o" {
   models    = ["gpt-4o-2024-08-06"]
   endpoints = ["openai.chat"]
-  health_check { # ERROR: Not supported by this version
-  }
   channel "openai" { provider = provider.openai }
+}
+
+state {
+  backend = "redis"
+  url     = "redis://cache.internal/0?skip_verify=1" # ERROR: Not a backend's URL
 }
