@@ -2,11 +2,13 @@ package state
 
 import (
 	"bytes"
+	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -80,9 +82,17 @@ type instance struct {
 	shared   *Shared
 	registry *prometheus.Registry
 	log      *logged
+	ahead    atomic.Int64 // of the machine's clock
 }
 
+func (i *instance) now() time.Time { return time.Now().Add(time.Duration(i.ahead.Load())) }
+
 func newInstanceOfTests(t testing.TB, url string) *instance {
+	t.Helper()
+	return newTrustingInstance(t, url, nil)
+}
+
+func newTrustingInstance(t testing.TB, url string, roots *x509.CertPool) *instance {
 	t.Helper()
 	c, problems := engine.NewCatalog(specOfTests())
 	if c == nil {
@@ -91,7 +101,7 @@ func newInstanceOfTests(t testing.TB, url string) *instance {
 	i := &instance{t: t, catalog: c, standing: engine.NewStanding(), registry: prometheus.NewRegistry(), log: new(logged)}
 	i.standing.Adopt(c)
 	shared, err := Open(Options{
-		URL: engine.NewSecret(url), Prefix: "fg:", Instance: "test", Breakers: true, Standing: i.standing, Clock: time.Now,
+		URL: engine.NewSecret(url), Prefix: "fg:", Instance: "test", Breakers: true, Standing: i.standing, Clock: i.now, RootCAs: roots,
 		Logger: slog.New(slog.NewTextHandler(i.log, nil)), Registry: i.registry,
 	})
 	if err != nil {

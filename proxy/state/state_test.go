@@ -1,6 +1,11 @@
 package state
 
 import (
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"net"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -191,4 +196,68 @@ func TestTheDocumentedRightsAreEnough(t *testing.T) {
 	if log := server.Do("ACL", "LOG"); log != "" {
 		t.Errorf("refused by the access list:\n%s", log)
 	}
+}
+
+// TestWhatOthersToldIsForgotten when they haven't been heard for long: it may have been
+// lifted meanwhile. What was seen here stays.
+func TestWhatOthersToldIsForgotten(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	a, b := newInstanceOfTests(t, server.URL()).up(), newInstanceOfTests(t, server.URL()).up()
+	a.fails(cool)
+	b.has("key_cooled pamain*")
+	b.fails(quarantine) // of the channel that is next
+	b.has("key_cooled pamain*, channel_quarantined gb")
+	server.Kill()
+	b.down()
+	b.ahead.Store(int64(forgetAfter) + int64(time.Second))
+	b.has("channel_quarantined gb")
+}
+
+// TestTLS is spoken where the URL says so, and only with whom the authorities know.
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	url, roots := secureLink(t, server.Socket())
+	a := newTrustingInstance(t, url, roots).up()
+	a.fails(cool)
+	newInstanceOfTests(t, server.URL()).up().has("key_cooled pamain*")
+	stranger := newInstanceOfTests(t, url)
+	eventually(t, "the log says why", func() bool { return strings.Contains(stranger.log.String(), "certificate signed by unknown authority") })
+}
+
+// secureLink speaks TLS before a server.
+func secureLink(t *testing.T, socket string) (address string, roots *x509.CertPool) {
+	t.Helper()
+	// net/http's own certificate for 127.0.0.1 is as good as any.
+	web := httptest.NewTLSServer(nil)
+	certificate := web.TLS.Certificates[0]
+	roots = x509.NewCertPool()
+	roots.AddCert(web.Certificate())
+	web.Close()
+	ln, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{certificate}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ln.Close() })
+	go func() {
+		for {
+			near, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			far, err := net.Dial("unix", socket)
+			if err != nil {
+				_ = near.Close()
+				continue
+			}
+			for _, way := range [][2]net.Conn{{near, far}, {far, near}} {
+				go func() {
+					_, _ = io.Copy(way[1], way[0])
+					_, _ = near.Close(), far.Close()
+				}()
+			}
+		}
+	}()
+	return "rediss://" + ln.Addr().String(), roots
 }

@@ -110,20 +110,13 @@ type teller struct {
 // tellRates tells what this instance has admitted in the last minute, if it has changed.
 func (x *session) tellRates(ctx context.Context, again bool) error {
 	now := x.options.Clock()
-	// A long list is told less often: 1 MiB about twice a second.
-	pause := time.Duration(1+len(x.rates.said)/(256<<10)) * ratesEvery
+	// A long list is told less often: that of 10,000 active callers about twice a second.
+	pause := time.Duration(1+len(x.rates.said)/(64<<10)) * ratesEvery
 	if !again && now.Sub(x.rates.at) < pause && !now.Before(x.rates.at) {
 		return nil
 	}
-	var lines []string
-	x.options.Standing.Spent(now, func(rate string, used int) {
-		lines = append(lines, string(appendRate(nil, rate, min(used, maxRateCount))))
-	})
-	slices.Sort(lines)
-	text := strings.Join(lines, "")
-	if len(text) > maxRatesBytes {
-		cut := strings.LastIndexByte(text[:maxRatesBytes], '\n') + 1
-		text = text[:cut]
+	text, cut := rateList(x.options.Standing, now)
+	if cut {
 		x.metrics.errors.WithLabelValues("rates_cut").Inc()
 	}
 	if text == x.rates.said && !again && (text == "" || now.Sub(x.rates.at) < ratesLife/2) {
@@ -137,6 +130,21 @@ func (x *session) tellRates(ctx context.Context, again bool) error {
 	}
 	_, err := x.exchange(ctx, []rueidis.Completed{cmd})
 	return err
+}
+
+// rateList is the value of the key of this instance's rates. It is cut at the most that
+// others read.
+func rateList(standing *engine.Standing, now time.Time) (text string, cut bool) {
+	var lines []string
+	standing.Spent(now, func(rate string, used int) {
+		lines = append(lines, string(appendRate(nil, rate, min(used, maxRateCount))))
+	})
+	slices.Sort(lines) // equal lists are equal texts
+	text = strings.Join(lines, "")
+	if len(text) <= maxRatesBytes {
+		return text, false
+	}
+	return text[:strings.LastIndexByte(text[:maxRatesBytes], '\n')+1], true
 }
 
 var _ engine.Sharer = (*Shared)(nil)
