@@ -25,6 +25,8 @@ type fleet struct {
 	sim    *sim.Sim
 	redis  *redistest.Server
 	config string
+	// backend is where the members find the server.
+	backend string
 }
 
 // member is one process of a fleet.
@@ -88,13 +90,13 @@ func newFleet(t *testing.T, config string) *fleet {
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return &fleet{t, s, redis, path}
+	return &fleet{t, s, redis, path, redis.URL()}
 }
 
 // vars are the environment of a member.
 func (f *fleet) vars() map[string]string {
 	return map[string]string{
-		"LISTEN": "127.0.0.1:0", "ADMIN_LISTEN": "127.0.0.1:0", "KEY": secretOfTests, "REDIS": f.redis.URL(),
+		"LISTEN": "127.0.0.1:0", "ADMIN_LISTEN": "127.0.0.1:0", "KEY": secretOfTests, "REDIS": f.backend,
 		"UPSTREAM": strings.TrimSuffix(f.sim.URL("x"), "/x"),
 	}
 }
@@ -306,19 +308,22 @@ func (l *load) lap() time.Duration {
 	return slowest
 }
 
-// TestNoRequestFailsForTheBackend that is absent, killed, hung, flushed and restarted while
-// two processes serve.
+// TestNoRequestFailsForTheBackend that is absent, killed, hung, flushed, restarted, slow and
+// lying while two processes serve.
 func TestNoRequestFailsForTheBackend(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, sharedGroups(4, stateBlock))
-	for i := range 3 {
+	const healthy = "m5" // of the load; the others each have a channel whose key fails
+	f := newFleet(t, sharedGroups(6, stateBlock))
+	link := redistest.Slow(t, f.redis, 0)
+	f.backend = link.URL()
+	for i := range 5 {
 		f.sim.Channel(fmt.Sprintf("a%d", i)).Accept("another key")
 	}
 	members := []*member{f.start(), f.start()} // nothing to share with yet
 	l := &load{stop: make(chan struct{})}
 	for _, m := range members {
 		l.wg.Add(1)
-		go l.send(m, "m3")
+		go l.send(m, healthy)
 	}
 	all := func(what string, do func(m *member)) {
 		t.Helper()
@@ -345,7 +350,7 @@ func TestNoRequestFailsForTheBackend(t *testing.T) {
 	f.redis.Suspend()
 	all("hung", (*member).down)
 	late := f.start() // nor does a start wait for it
-	if got := late.ask("m3"); got.status != http.StatusOK {
+	if got := late.ask(healthy); got.status != http.StatusOK {
 		t.Errorf("a process that starts meanwhile: got %d %s", got.status, got.body)
 	}
 	f.redis.Resume()
@@ -354,14 +359,31 @@ func TestNoRequestFailsForTheBackend(t *testing.T) {
 	late.looks("/metrics", `fourgate_key_cooling{key="main",provider="a1"} 1`)
 	shares(2)
 	all("flushed", (*member).up)
+	link.Delay(200 * time.Millisecond)
+	shares(3)
+	all("slow", (*member).up)
+	link.Delay(2 * time.Second)
+	all("too slow", (*member).down)
+	link.Delay(0)
+	all("fast again", (*member).up)
+	for _, lie := range [][]string{
+		{"SET", "fg:1:fact:channel_quarantined:g5:a", "garbage\x01"},
+		{"RPUSH", "fg:1:fact:model_evicted:g5:a:m5", "another type"},
+		{"SET", "fg:1:rates:liar", "1 group+g5\n1 group+g5\n", "PX", "60000"},
+		{"SET", "fg:1:index", "no index"},
+	} {
+		f.redis.Do(lie...)
+	}
+	shares(4)
+	all("lying", (*member).up)
 	close(l.stop)
 	l.wg.Wait()
 	if what := l.failed.Load(); what != nil {
 		t.Errorf("of %d requests at least one failed: %s", l.sent.Load(), *what)
 	}
 	for _, m := range members {
-		if n := strings.Count(m.log.String(), "shared state is"); n != 6 {
-			t.Errorf("the log has %d lines about the shared state, want one for each of 6 changes:\n%s", n, m.log)
+		if n := strings.Count(m.log.String(), "shared state is"); n != 8 {
+			t.Errorf("the log has %d lines about the shared state, want one for each of 8 changes:\n%s", n, m.log)
 		}
 	}
 }
