@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -118,8 +119,25 @@ func (r *reader) write(name, text string) {
 		r.t.Fatal(err)
 	}
 	if r.proxy != nil && strings.HasSuffix(name, ".hcl") {
-		r.reloads++
-		r.proxy.stderr.awaitCount(r.t, "reloaded", r.reloads)
+		r.awaitReload()
+	}
+}
+
+// awaitReload waits until the proxy has reloaded, and has the policy that the configuration
+// names now.
+func (r *reader) awaitReload() {
+	r.t.Helper()
+	r.reloads++
+	r.proxy.stderr.await(r.t, "reloaded")
+	_, rest, _ := strings.Cut(r.run("matrix", "policy", "matrix", "-c", "conf", "config"), "revision ")
+	revision, _, _ := strings.Cut(rest, ":")
+	_, admin, _ := strings.Cut(r.proxy.stdout.await(r.t, "metrics and health on "), "metrics and health on ")
+	admin, _, _ = strings.Cut(admin, "\n")
+	want := fmt.Sprintf(`fourgate_policy_info{group="gpt-4o",revision=%q} 1`, revision)
+	for limit := time.Now().Add(waitLimit); !strings.Contains(fetch(r.t, admin+"/metrics"), want); {
+		if time.Now().After(limit) {
+			r.t.Fatalf("the proxy never had policy %s", revision)
+		}
 	}
 }
 
