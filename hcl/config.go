@@ -33,7 +33,7 @@ type Server struct {
 	AdminListen  string        // host:port; empty when there is no admin listener
 	AdminToken   engine.Secret // wanted as a bearer token by the admin listener; empty asks for none
 	MaxBody      int64         // bytes of a request body
-	DebugHeaders bool          // answer with X-Fourgate-Channel, -Strategy and -Attempts
+	DebugHeaders bool          // answer with X-Fourgate-Channel, -Strategy, -Attempts, -Chain and -Out
 	DrainTimeout time.Duration // how long requests in flight may finish at shutdown
 	Anonymous    bool          // callers without a key are meant
 	// Certificate is shown to callers, with its chain and its key; nil means plain HTTP.

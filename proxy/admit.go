@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -200,8 +201,11 @@ func (x *exchange) findChain() *problem {
 		},
 		Arrived:   x.arrived,
 		TimeLimit: timeLimit(x.head.serverTimeout, x.head.sdkTimeout),
+		Estimate:  x.estimate(),
+		Room:      x.memory.room,
 	}
 	x.recognise()
+	x.explain()
 	chain, refusal := x.snapshot.Catalog.Route(x.now(), x.server.around.Standing, &x.request, x.server.around.Rand)
 	if refusal != nil {
 		return x.turnAway(refusal)
@@ -219,9 +223,23 @@ func (x *exchange) findChain() *problem {
 	return nil
 }
 
+// estimate is what the request will probably use, from what the body says of it.
+func (x *exchange) estimate() engine.Estimate {
+	switch x.endpoint {
+	case engine.OpenAIImages, engine.OpenAIAudio:
+		return engine.Estimate{} // the bytes of a picture or a recording are no measure of tokens
+	}
+	cached := x.body.Cached || x.endpoint == engine.AnthropicMessages && bytes.Contains(x.raw, cacheMark)
+	return engine.EstimateOf(len(x.raw), x.body.MaxOutput, cached)
+}
+
+// cacheMark stands within the blocks of a message whose beginning is to be cached.
+var cacheMark = []byte(`"cache_control"`)
+
 // turnAway refuses a request that gets no chain.
 func (x *exchange) turnAway(refusal *engine.Refusal) *problem {
 	p := refused(refusal)
+	x.server.metrics.admissions.of(admissionLabels{x.caller.Name(), p.code}).Inc()
 	switch refusal.Kind {
 	case engine.RefusalNoChannel, engine.RefusalRate, engine.RefusalPolicy:
 		// What an outage or a policy turned away belongs to its evidence; a wrong key or
@@ -245,6 +263,10 @@ func refused(r *engine.Refusal) *problem {
 		p.status, p.code = 403, codeNotAllowed
 	case engine.RefusalRate:
 		p.status, p.code = 429, codeRateLimited
+		if wait, given := p.retryAfter.Get(); given {
+			// A rate is one of a minute: whoever is told longer doesn't come back by itself.
+			p.retryAfter = engine.WaitOf(min(wait, maxInvitedWait))
+		}
 	case engine.RefusalNoChannel:
 		p.status, p.code = 503, codeNoChannel
 	case engine.RefusalPolicy:

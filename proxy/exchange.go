@@ -33,6 +33,7 @@ type exchange struct {
 	bodyRead bool   // all of it
 	request  engine.Request
 	chain    engine.Chain
+	outs     []engine.Out // for the debug headers alone
 
 	call     *engine.Call
 	channel  *engine.Channel // of the attempt that runs or ran last
@@ -72,6 +73,9 @@ func (s *Server) begin(ctx *fasthttp.RequestCtx) *exchange {
 // maxKept bounds the buffers that an exchange keeps for another request.
 const maxKept = 64 << 10
 
+// maxKeptChain bounds the chain whose memory an exchange keeps.
+const maxKeptChain = 64
+
 // recycle gives the exchange to another request. Nobody may hold it any more: neither
 // the watch nor the running set, as release saw to, nor fasthttp, which is why the
 // exchange of a stream is never recycled.
@@ -86,6 +90,10 @@ func (x *exchange) recycle() {
 	header, body := x.upreq.Header[:cap(x.upreq.Header)], x.upreq.Body[:cap(x.upreq.Body)]
 	clear(header)
 	clear(body)
+	if chain := x.chain.Channels(); cap(chain) > cap(kept.room) && cap(chain) <= maxKeptChain {
+		kept.room = chain
+	}
+	clear(kept.room[:cap(kept.room)])
 	pool := &x.server.exchanges
 	*x = exchange{memory: kept}
 	x.upreq.Header, x.upreq.Body = header[:0], body[:0]
@@ -95,9 +103,10 @@ func (x *exchange) recycle() {
 // exchangeMemory is what an exchange hands on to the next request: capacity, no
 // content.
 type exchangeMemory struct {
-	raw  []byte // a request's body
-	read []byte // an answer
-	text []byte // a head
+	raw  []byte            // a request's body
+	read []byte            // an answer
+	text []byte            // a head
+	room []*engine.Channel // a chain
 }
 
 func (x *exchange) now() time.Time { return x.server.around.Clock() }
@@ -142,6 +151,9 @@ func known(b []byte) string {
 func (x *exchange) refuse(p *problem) {
 	x.server.metrics.refusals.of(refusalLabels{x.endpoint, p.code}).Inc()
 	x.respond(p)
+	if x.outs != nil {
+		x.debugHeaders()
+	}
 }
 
 // respond writes an error of ours as the whole response.

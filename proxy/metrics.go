@@ -25,6 +25,7 @@ type metrics struct {
 	widenings     family[engine.Widening, prometheus.Counter]
 	refusals      family[refusalLabels, prometheus.Counter]
 	replays       family[replayLabels, prometheus.Counter]
+	admissions    family[admissionLabels, prometheus.Counter]
 	panics        prometheus.Counter
 }
 
@@ -51,6 +52,10 @@ type (
 	replayLabels struct {
 		group  string
 		source engine.RetrySource
+	}
+	admissionLabels struct {
+		caller string
+		code   code
 	}
 	refusalLabels struct {
 		endpoint engine.Endpoint
@@ -79,6 +84,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	widenings := counter("fourgate_policy_widenings_total", "Attempts of policies to widen a chain or its budget. Each was refused.", "what")
 	refusals := counter("fourgate_refusals_total", "Requests refused before any upstream call.", "endpoint", "code")
 	replays := counter("fourgate_sdk_replays_total", "Requests that an SDK or an application repeated, by how that is known.", "group", "source")
+	admissions := counter("fourgate_admission_refusals_total", "Requests of known callers that got no chain of channels.", "caller", "code")
 	panics := prometheus.NewCounter(prometheus.CounterOpts{Name: "fourgate_panics_total", Help: "Requests ended by a defect of the proxy."})
 	durations := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "fourgate_request_duration_seconds", Help: "Time from a request's arrival to its end.", Buckets: durationBuckets,
@@ -86,7 +92,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	decisionTimes := prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: "fourgate_policy_eval_seconds", Help: "Time that the policy took to answer after a failure, remembered answers included.", Buckets: decisionBuckets,
 	})
-	for _, c := range []prometheus.Collector{requests, attempts, decisions, interlocks, unknowns, classifiers, policyErrors, routes, widenings, refusals, replays, panics, durations, decisionTimes} {
+	for _, c := range []prometheus.Collector{requests, attempts, decisions, interlocks, unknowns, classifiers, policyErrors, routes, widenings, refusals, replays, admissions, panics, durations, decisionTimes} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}
@@ -127,6 +133,9 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		}),
 		replays: newFamily(func(l replayLabels) prometheus.Counter {
 			return replays.WithLabelValues(l.group, l.source.String())
+		}),
+		admissions: newFamily(func(l admissionLabels) prometheus.Counter {
+			return admissions.WithLabelValues(l.caller, string(l.code))
 		}),
 		decisionTimes: decisionTimes,
 		panics:        panics,

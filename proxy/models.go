@@ -9,18 +9,20 @@ import (
 // listed is one model that the caller may use.
 type listed struct{ name, group string }
 
-// models lists what the caller may use, each model once, in the order of its groups and
-// in the shape of the caller's protocol.
+// models lists what the caller can use now, each model once, in the order of its groups
+// and in the shape of the caller's protocol. A model for which every channel is set aside
+// is not on it.
 func (x *exchange) models() {
-	list := x.caller.Groups()
+	now := x.snapshot.Catalog.Available(x.now(), x.server.around.Standing, x.caller)
+	list := func(want engine.Endpoint) []listed { return modelsOf(now, x.caller.Groups(), want) }
 	var b []byte
 	switch {
 	case x.route.path == geminiModelsPath:
-		b = appendGeminiModels(b, modelsOf(list, engine.GeminiGenerate))
+		b = appendGeminiModels(b, list(engine.GeminiGenerate))
 	case x.head.anthropicVersion:
-		b = appendAnthropicModels(b, modelsOf(list, engine.AnthropicMessages))
+		b = appendAnthropicModels(b, list(engine.AnthropicMessages))
 	default:
-		b = appendOpenAIModels(b, modelsOf(list, engine.EndpointNone))
+		b = appendOpenAIModels(b, list(engine.EndpointNone))
 	}
 	r := &x.ctx.Response
 	r.SetStatusCode(200)
@@ -29,18 +31,20 @@ func (x *exchange) models() {
 	r.SetBodyRaw(b)
 }
 
-// modelsOf collects the models that an endpoint serves, or any.
-func modelsOf(groups []*engine.Group, want engine.Endpoint) []listed {
+// modelsOf collects the models of contracts over an endpoint, or over any, each with the
+// first of the groups that serves it.
+func modelsOf(now []engine.Contract, groups []*engine.Group, want engine.Endpoint) []listed {
 	var list []listed
 	known := map[string]bool{}
-	for _, g := range groups {
-		if want != engine.EndpointNone && !slices.Contains(g.Endpoints(), want) {
+	for _, c := range now {
+		if known[c.Model] || want != engine.EndpointNone && c.Endpoint != want {
 			continue
 		}
-		for _, name := range g.Models() {
-			if !known[name] {
-				known[name] = true
-				list = append(list, listed{name, g.Name()})
+		known[c.Model] = true
+		for _, g := range groups {
+			if slices.Contains(g.Models(), c.Model) && slices.Contains(g.Endpoints(), c.Endpoint) {
+				list = append(list, listed{c.Model, g.Name()})
+				break
 			}
 		}
 	}

@@ -234,6 +234,7 @@ func TestMetrics(t *testing.T) {
 		"fourgate_attempts_total{action=fallback,channel=ch2,class=ok,group=g,phase=after_output}":               1,
 		"fourgate_decisions_total{action=fallback,gate=none}":                                                    1,
 		"fourgate_refusals_total{code=model_not_found,endpoint=anthropic.messages}":                              1,
+		"fourgate_admission_refusals_total{caller=anonymous,code=model_not_found}":                               1,
 		"fourgate_policy_eval_seconds{}":                                                                         1,
 		"fourgate_panics_total{}":                                                                                0,
 	}

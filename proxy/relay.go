@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/fourgate-dev/fourgate/engine"
@@ -115,17 +114,4 @@ func passed(name string) passing {
 
 func hasPrefix(name, prefix string) bool {
 	return len(name) >= len(prefix) && strings.EqualFold(name[:len(prefix)], prefix)
-}
-
-// debugHeaders says where the answer came from, if the settings ask for it.
-func (x *exchange) debugHeaders() {
-	if !x.server.settings.DebugHeaders {
-		return
-	}
-	h := &x.ctx.Response.Header
-	if x.channel != nil {
-		h.Set("X-Fourgate-Channel", x.channel.Name())
-		h.Set("X-Fourgate-Strategy", x.channel.Group().Strategy().String())
-	}
-	h.Set("X-Fourgate-Attempts", strconv.Itoa(x.attempts))
 }

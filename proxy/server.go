@@ -23,7 +23,7 @@ import (
 type Settings struct {
 	// MaxBody bounds a request's body in bytes; 0 means [DefaultMaxBody].
 	MaxBody int
-	// DebugHeaders adds X-Fourgate-Channel, -Strategy and -Attempts to answers.
+	// DebugHeaders adds X-Fourgate-Channel, -Strategy, -Attempts, -Chain and -Out to answers.
 	DebugHeaders bool
 	// ReadTimeout bounds the reading of one request, head and body, from its first
 	// byte; 0 means [DefaultReadTimeout].

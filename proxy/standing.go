@@ -14,13 +14,14 @@ var (
 	breakerState = prometheus.NewDesc("fourgate_breaker_state", "Breaker of a channel: 0 closed, 1 half open, 2 open.", []string{"group", "channel"}, nil)
 	channelOut   = prometheus.NewDesc("fourgate_channel_out", "1 if no request gets the channel now, for this reason.", []string{"group", "channel", "why"}, nil)
 	keyCooling   = prometheus.NewDesc("fourgate_key_cooling", "1 if the key is set aside now.", []string{"provider", "key"}, nil)
+	modelEvicted = prometheus.NewDesc("fourgate_model_evicted", "1 while the model is evicted on the channel.", []string{"group", "channel", "model"}, nil)
 	policyInfo   = prometheus.NewDesc("fourgate_policy_info", "1 for the policy that decides for the group, by its revision.", []string{"group", "revision"}, nil)
 	retryTokens  = prometheus.NewDesc("fourgate_retry_budget_tokens", "Extra attempts that the group can pay now.", []string{"group"}, nil)
 )
 
 // Describe is for the registry.
 func (standing) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{breakerState, channelOut, keyCooling, retryTokens, policyInfo} {
+	for _, d := range []*prometheus.Desc{breakerState, channelOut, keyCooling, modelEvicted, retryTokens, policyInfo} {
 		out <- d
 	}
 }
@@ -43,6 +44,9 @@ func (s standing) Collect(out chan<- prometheus.Metric) {
 				gauge(channelOut, 1, g.Name(), ch.Name(), r.Bar.String())
 			}
 		}
+	}
+	for _, a := range held.Evicted(now) {
+		gauge(modelEvicted, 1, a.Group, a.Channel, a.Model)
 	}
 	for _, p := range catalog.Providers() {
 		for _, k := range p.Keys() {

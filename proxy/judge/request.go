@@ -22,6 +22,10 @@ type Body struct {
 	Stream, Tools bool
 	// Choices is how many answers are asked for at once ("n"), 0 if the body doesn't say.
 	Choices int
+	// MaxOutput is how many tokens of output the body allows, 0 if it doesn't say.
+	MaxOutput int64
+	// Cached says that the body marks what a prompt cache may hold.
+	Cached bool
 	// ReplaySafe says that sending the body once more can do nothing but cost.
 	ReplaySafe bool
 	// Effects are none if nothing outside the inference can happen, and possible
@@ -104,6 +108,9 @@ func (r *reader) member(key strictjson.Text) {
 	case key.Is("store"):
 		r.stored = !r.off()
 	default:
+		if r.limit(key) {
+			return
+		}
 		for _, name := range r.rules.outside {
 			if key.Is(name) {
 				r.outside = r.outside || r.given()
@@ -111,6 +118,38 @@ func (r *reader) member(key strictjson.Text) {
 			}
 		}
 		r.clash(key)
+	}
+}
+
+// limit reads what tells the request's price beforehand, and says whether it was that.
+func (r *reader) limit(key strictjson.Text) bool {
+	switch {
+	case isOneOf(key, r.rules.limits):
+		r.tokens()
+	case r.rules.cache != "" && key.Is(r.rules.cache):
+		r.body.Cached = r.given()
+	case r.rules.nested && (key.Is("generationConfig") || key.Is("generation_config")):
+		if r.s.Peek() == strictjson.Object {
+			r.s.Object(func(key strictjson.Text) {
+				if key.Is("maxOutputTokens") || key.Is("max_output_tokens") {
+					r.tokens()
+				}
+			})
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// tokens reads a bound of the output. What is no sensible number is the upstream's to
+// refuse.
+func (r *reader) tokens() {
+	if r.s.Peek() != strictjson.Number {
+		return
+	}
+	if n, err := strconv.ParseInt(string(r.s.Raw()), 10, 64); err == nil {
+		r.body.MaxOutput = max(n, 0)
 	}
 }
 

@@ -313,3 +313,34 @@ func BenchmarkRequest(b *testing.B) {
 		})
 	}
 }
+
+func TestWhatTellsThePrice(t *testing.T) {
+	t.Parallel()
+	f := func(e engine.Endpoint, in string, output int64, cached bool) {
+		t.Helper()
+		b, fault := Request(e, []byte(in))
+		if fault != nil {
+			t.Errorf("%s: refused: %s", in, fault.Message)
+			return
+		}
+		if b.MaxOutput != output || b.Cached != cached {
+			t.Errorf("%s: %d tokens of output, cached %v, want %d and %v", in, b.MaxOutput, b.Cached, output, cached)
+		}
+	}
+	f(engine.OpenAIChat, `{"model":"m"}`, 0, false)
+	f(engine.OpenAIChat, `{"model":"m","max_tokens":100}`, 100, false)
+	f(engine.OpenAIChat, `{"model":"m","max_completion_tokens":4096,"prompt_cache_key":"k"}`, 4096, true)
+	f(engine.OpenAIChat, `{"model":"m","max_tokens":null,"prompt_cache_key":null}`, 0, false)
+	f(engine.OpenAIChat, `{"model":"m","max_tokens":"100"}`, 0, false)
+	f(engine.OpenAIChat, `{"model":"m","max_tokens":1.5}`, 0, false)
+	f(engine.OpenAIChat, `{"model":"m","max_tokens":99999999999999999999}`, 0, false)
+	f(engine.OpenAIChat, `{"model":"m","max_tokens":-4}`, 0, false)
+	f(engine.OpenAIChat, `{"model":"m","messages":[{"max_tokens":5}]}`, 0, false)
+	f(engine.OpenAICompletions, `{"model":"m","max_tokens":7}`, 7, false)
+	f(engine.OpenAIResponses, `{"model":"m","max_output_tokens":9}`, 9, false)
+	f(engine.OpenAIResponses, `{"model":"m","max_tokens":9}`, 0, false)
+	f(engine.AnthropicMessages, `{"model":"m","max_tokens":1024,"cache_control":{"type":"ephemeral"}}`, 1024, true)
+	f(engine.GeminiGenerate, `{"generationConfig":{"temperature":1,"maxOutputTokens":64},"cachedContent":"cachedContents/1"}`, 64, true)
+	f(engine.GeminiGenerate, `{"generation_config":{"max_output_tokens":65}}`, 65, false)
+	f(engine.GeminiGenerate, `{"generationConfig":7}`, 0, false)
+}

@@ -18,6 +18,12 @@ type rules struct {
 	storesByDefault       bool // answers are stored unless "store" is false
 	always                bool // a media job: something outside is always possible
 	streamFormat          bool // "stream_format" asks for a stream, too
+
+	// limits are members that bound the output in tokens, and cache one that is about a
+	// prompt cache.
+	limits []string
+	cache  string
+	nested bool // the limit is within "generationConfig"
 }
 
 // The rules of the endpoints. Read only. Sources are the API references of OpenAI,
@@ -31,6 +37,8 @@ var (
 			"search_parameters", // xAI: live search
 		},
 		ownTools: []string{"function", "custom"},
+		limits:   []string{"max_completion_tokens", "max_tokens"},
+		cache:    "prompt_cache_key",
 	}
 	messagesRules = rules{
 		needsModel: true,
@@ -43,19 +51,25 @@ var (
 		ownTools:     []string{"custom"},
 		ownFamilies:  []string{"bash_", "computer_", "memory_", "text_editor_", "tool_search_tool_"},
 		untypedIsOwn: true,
+		limits:       []string{"max_tokens"},
+		cache:        "cache_control",
 	}
 	responsesRules = rules{
 		needsModel:      true,
 		outside:         []string{"background", "conversation", "previous_response_id", "prompt"},
 		ownTools:        []string{"function", "custom"},
 		storesByDefault: true,
+		limits:          []string{"max_output_tokens"},
+		cache:           "prompt_cache_key",
 	}
 	geminiRules = rules{
 		ownTools:      []string{"functionDeclarations", "function_declarations"},
 		toolsByMember: true,
+		nested:        true,
+		cache:         "cachedContent",
 	}
 	mediaRules = rules{needsModel: true, always: true, streamFormat: true}
-	otherRules = rules{needsModel: true, ownTools: []string{"function", "custom"}}
+	otherRules = rules{needsModel: true, ownTools: []string{"function", "custom"}, limits: []string{"max_tokens"}}
 )
 
 // rulesOf returns the rules of an endpoint.
