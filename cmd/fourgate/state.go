@@ -65,7 +65,7 @@ func (a *app) shareNames(c *hcl.Config) {
 	for _, caller := range c.Spec.Callers {
 		limits[engine.CallerRate(caller.Name)] = caller.RPM
 	}
-	a.shared.Limits(limits)
+	a.shared.Adopted(limits)
 }
 
 // stateDown says that requests are refused for want of the shared state.

@@ -58,6 +58,15 @@ func (x *session) sweep(ctx context.Context, all bool) error {
 	return x.read(ctx, list)
 }
 
+// learnAgain has the standing learn everything once more, which may have forgotten some of
+// it with names that came back.
+func (x *session) learnAgain(ctx context.Context) error {
+	for key := range x.heard.facts {
+		x.heard.facts[key] = time.Time{}
+	}
+	return x.sweep(ctx, true)
+}
+
 // unbelievable counts a value that can't be believed.
 func (x *session) unbelievable() { x.metrics.errors.WithLabelValues("value").Inc() }
 
@@ -149,8 +158,11 @@ func (x *session) learn(key string, value, pttl rueidis.RedisResult) {
 		return
 	}
 	f.Until = until
-	if x.options.Standing.Learn(now, f) {
+	changed := x.options.Standing.Learn(now, f)
+	if changed {
 		x.metrics.facts.WithLabelValues("heard", f.Kind.String()).Inc()
+	}
+	if changed || known {
 		x.heard.facts[key] = until
 	}
 }

@@ -155,7 +155,9 @@ func (x *session) serve(ctx context.Context) error {
 			}
 		case <-rates.C:
 			x.learnRates() // each time: a rate is known from its first request on only
-			err = x.tellRates(ctx, false)
+			if err = x.tellRates(ctx, false); err == nil && x.adopted.Swap(false) {
+				err = x.learnAgain(ctx)
+			}
 		case <-beats.C:
 			err = x.do(ctx, x.client.B().Ping().Build())
 		case <-settled:

@@ -62,6 +62,7 @@ type Shared struct {
 	metrics  *metrics
 	heard    heard // owned by the goroutine of run
 	limits   atomic.Pointer[map[string]int]
+	adopted  atomic.Bool                    // names may be known by now that weren't when they were heard
 	told     atomic.Pointer[map[string]int] // what the standing was told of others' rates
 
 	mu     sync.Mutex
@@ -126,10 +127,14 @@ func (s *Shared) Close() {
 	<-s.done
 }
 
-// Limits says how many requests a minute each rate admits, under the names of
-// [engine.Standing.Spent]. No instance can have admitted more, so what says so is not
-// believed. Call it at the start and after a reload; the map isn't copied.
-func (s *Shared) Limits(rpm map[string]int) { s.limits.Store(&rpm) }
+// Adopted says that the standing knows the names of another configuration from now on, in
+// which each rate admits so many requests a minute, under the names of
+// [engine.Standing.Spent]. What was told of those names is learned again. No instance can
+// have admitted more than the limit, so what says so is not believed. The map isn't copied.
+func (s *Shared) Adopted(rpm map[string]int) {
+	s.limits.Store(&rpm)
+	s.adopted.Store(true)
+}
 
 // Up says whether the backend can be used at the moment.
 func (s *Shared) Up() bool {

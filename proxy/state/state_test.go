@@ -214,6 +214,18 @@ func TestWhatOthersToldIsForgotten(t *testing.T) {
 	b.has("channel_quarantined gb")
 }
 
+// TestNamesThatComeBack with a reload are known as they are by then.
+func TestNamesThatComeBack(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	a, b := newInstanceOfTests(t, server.URL()).up(), newInstanceOfTests(t, server.URL()).up()
+	a.fails(cool)
+	b.has("key_cooled pamain*")
+	b.standing.Forget()
+	b.shared.Adopted(map[string]int{"group g": 1000})
+	b.has("key_cooled pamain*")
+}
+
 // TestTLS is spoken where the URL says so, and only with whom the authorities know.
 func TestTLS(t *testing.T) {
 	t.Parallel()
