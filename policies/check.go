@@ -119,6 +119,7 @@ func (p Problem) same(q Problem) bool {
 
 // addFiles finds what loading a policy passes over: tests, and files that only OPA loads.
 func (r *CheckReport) addFiles(root string, tests *sources) {
+	root = throughLink(root)
 	_ = filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
 		switch base := entryName(entry); {
 		case err != nil:

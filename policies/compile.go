@@ -38,7 +38,7 @@ func compile(src *sources, opts Options) (*program, error) {
 	query := cmp.Or(opts.Query, defaultQuery)
 	decision, err := ast.ParseRef(query)
 	if err != nil || !decision.HasPrefix(ast.DefaultRootRef) || !decision.IsGround() {
-		ps.add("", "cannot use query %q: write the name of a rule, such as %q", query, defaultQuery)
+		ps.addTo("query", "cannot use query %q: write the name of a rule, such as %q", query, defaultQuery)
 	}
 	modules := ps.parse(src.texts, opts.Profile)
 	if err := ps.failed(); err != nil {

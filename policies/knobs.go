@@ -32,18 +32,18 @@ func (p *program) checkKnobs(ps *problems, given ast.Object) {
 		knob := p.knobs[i]
 		switch {
 		case ast.ValueName(v.Value) != ast.ValueName(knob.Head.Value.Value):
-			ps.add("", "cannot use policy param %s: it is of type %s; write a value of type %s, such as %s",
+			ps.addTo("params", "cannot use policy param %s: it is of type %s; write a value of type %s, such as %s",
 				name, ast.ValueName(v.Value), ast.ValueName(knob.Head.Value.Value), knob.Head.Value)
 		case negative(v.Value):
-			ps.add("", "cannot use policy param %s = %s: it can't be less than zero", name, v)
+			ps.addTo("params", "cannot use policy param %s = %s: it can't be less than zero", name, v)
 		case !mayBe(knob, v.Value):
-			ps.add("", "cannot use policy param %s = %s: write one of %v", name, v, choices(knob))
+			ps.addTo("params", "cannot use policy param %s = %s: write one of %v", name, v, choices(knob))
 		}
 	})
 }
 
 func (ps *problems) unknownKnob(name string, names []string) {
-	p := Problem{Message: fmt.Sprintf("cannot use policy param %q: the default policy has %s", name, strings.Join(names, ", "))}
+	p := Problem{Argument: "params", Message: fmt.Sprintf("cannot use policy param %q: the default policy has %s", name, strings.Join(names, ", "))}
 	if meant := nearest(name, names); meant != "" {
 		p.Hint = "did you mean " + meant + "?"
 	}

@@ -99,8 +99,8 @@ const maxData = 32 << 20
 // set makes a set of the program and what is the set's own.
 func (p *program) set(ctx context.Context, opts Options) (*Set, error) {
 	var ps problems
-	params := ps.object("policy params", opts.Params, maxParams)
-	data := ps.object("policy data", opts.Data, maxData)
+	params := ps.object("params", opts.Params, maxParams)
+	data := ps.object("data", opts.Data, maxData)
 	if err := ps.failed(); err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func (p *program) set(ctx context.Context, opts Options) (*Set, error) {
 }
 
 // object is a map as a policy sees it, {} if it is nil or a problem.
-func (ps *problems) object(what string, from map[string]any, limit int) ast.Object {
+func (ps *problems) object(argument string, from map[string]any, limit int) ast.Object {
 	if len(from) == 0 {
 		return ast.NewObject()
 	}
@@ -150,7 +150,7 @@ func (ps *problems) object(what string, from map[string]any, limit int) ast.Obje
 		v, err = ast.ValueFromReader(bytes.NewReader(text))
 	}
 	if err != nil {
-		ps.add("", "cannot use %s: %v", what, err)
+		ps.addTo(argument, "cannot use policy %s: %v", argument, err)
 		return ast.NewObject()
 	}
 	return v.(ast.Object)

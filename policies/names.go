@@ -74,14 +74,15 @@ func (p *program) noDecision(ps *problems, query ast.Ref) {
 				continue
 			}
 			if strings.HasPrefix(r.Location.File, builtinPrefix) || query.String() != defaultQuery {
-				ps.at(nil, "did you mean "+m.Package.Path.String()+"."+name+"?", "cannot find a rule for query %q", query.String())
+				ps.addTo("query", "cannot find a rule for query %q", query.String())
+				(*ps)[len(*ps)-1].Hint = "did you mean " + m.Package.Path.String() + "." + name + "?"
 			} else {
 				ps.at(r.Location, "did you mean "+string(last)+"?", "cannot find a rule for query %q; here is %s", query.String(), name)
 			}
 			return
 		}
 	}
-	ps.add("", "cannot find a rule for query %q; define it, or correct policy.query", query.String())
+	ps.addTo("query", "cannot find a rule for query %q; define it, or correct policy.query", query.String())
 }
 
 // checkFacts finds facts that an entry point's rules read and that its question doesn't

@@ -18,6 +18,9 @@ type Problem struct {
 	Line, Col int
 	Message   string
 	Hint      string // what to write instead; empty where the message says it
+	// Argument is the one that the problem is about: "profile", "query", "params" or "data"
+	// where [Options] are wrong, or else empty.
+	Argument string
 }
 
 func (p Problem) String() string {
@@ -55,6 +58,11 @@ type problems []Problem
 
 func (ps *problems) add(file string, format string, args ...any) {
 	*ps = append(*ps, Problem{File: file, Message: fmt.Sprintf(format, args...)})
+}
+
+// addTo adds a problem of an argument.
+func (ps *problems) addTo(argument, format string, args ...any) {
+	*ps = append(*ps, Problem{Argument: argument, Message: fmt.Sprintf(format, args...)})
 }
 
 // failed sorts the problems into an error; it is nil if there are none.

@@ -49,7 +49,7 @@ func gather(ctx context.Context, opts Options) *sources {
 		s.add(name, text)
 	}
 	if known := Profiles(); opts.Profile != "" && !slices.Contains(known, opts.Profile) {
-		p := Problem{Message: "cannot find policy profile " + strings.TrimSpace(opts.Profile), Hint: "write one of " + strings.Join(known, ", ")}
+		p := Problem{Argument: "profile", Message: "cannot find policy profile " + strings.TrimSpace(opts.Profile), Hint: "write one of " + strings.Join(known, ", ")}
 		if meant := nearest(opts.Profile, known); meant != "" {
 			p.Hint = "did you mean " + meant + "? There are " + strings.Join(known, ", ")
 		}
@@ -83,21 +83,14 @@ func (s *sources) full() bool { return len(s.texts) > maxFiles || s.size > maxTe
 // addPath adds a file, or all policy files below a directory.
 func (s *sources) addPath(root string) {
 	found := 0
-	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		hidden := name != root && strings.HasPrefix(entry.Name(), ".")
+	err := Walk(root, func(name string, isDir bool) error {
 		switch {
 		case s.full():
 			return filepath.SkipAll
-		case hidden && entry.IsDir():
-			return filepath.SkipDir
-		case hidden, entry.IsDir(), name != root && !isPolicy(entry.Name()):
-			return nil
+		case !isDir:
+			found++
+			s.addFile(name)
 		}
-		found++
-		s.addFile(name)
 		return nil
 	})
 	switch {
@@ -110,6 +103,37 @@ func (s *sources) addPath(root string) {
 	}
 }
 
+// Walk calls visit for what [Options.Paths] means by a path, in lexical order: the path
+// itself if it is a file, or else the directory, those below it, and their policy files.
+// Tests and hidden names are left out. A link is followed if it is the path itself or a
+// policy file. Walk ends with the first error, which is visit's or the file system's;
+// visit may return [fs.SkipAll].
+func Walk(root string, visit func(name string, isDir bool) error) error {
+	start := throughLink(root)
+	return filepath.WalkDir(start, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		hidden := name != start && strings.HasPrefix(entry.Name(), ".")
+		switch {
+		case hidden && entry.IsDir():
+			return filepath.SkipDir
+		case hidden, !entry.IsDir() && name != start && !isPolicy(entry.Name()):
+			return nil
+		}
+		return visit(filepath.Clean(name), entry.IsDir())
+	})
+}
+
+// throughLink is a path that [filepath.WalkDir] goes into though it is a link: whoever
+// publishes a directory often moves a link to its next version.
+func throughLink(root string) string {
+	if info, err := os.Stat(root); err == nil && info.IsDir() {
+		return root + string(filepath.Separator)
+	}
+	return root
+}
+
 func isPolicy(name string) bool {
 	return strings.HasSuffix(name, ".rego") && !strings.HasSuffix(name, "_test.rego")
 }
@@ -119,6 +143,9 @@ func (s *sources) addFile(name string) {
 	switch {
 	case err != nil:
 		s.problems.add(name, "cannot read this policy file: %v", err)
+		return
+	case !info.Mode().IsRegular(): // reading a pipe may never end
+		s.problems.add(name, "cannot use this as a policy file: it is a directory, a pipe or a device; rename it")
 		return
 	case info.Size() > maxFile:
 		s.problems.add(name, "cannot use a policy file of %d bytes; split it, the limit is %d", info.Size(), maxFile)

@@ -73,7 +73,7 @@ func policyDiagnostics(named hcl.Named, p hcl.NamedPolicy, prefix string, err er
 		case p.Partial && (problem.File == "" || strings.HasPrefix(problem.Message, "undefined function")):
 			// It lacks files: that a rule or a function is missing means nothing.
 		case problem.File == "":
-			diags = append(diags, named.PolicyError(p.Group, prefix+argumentOf(problem), "Policy cannot be used", problem.Text()))
+			diags = append(diags, named.PolicyError(p.Group, prefix+problem.Argument, "Policy cannot be used", problem.Text()))
 		default:
 			diags = append(diags, hcl.Diagnostic{
 				Summary: "Policy does not compile", Detail: problem.Text(), File: problem.File, Line: problem.Line, Column: problem.Col,
@@ -81,21 +81,6 @@ func policyDiagnostics(named hcl.Named, p hcl.NamedPolicy, prefix string, err er
 		}
 	}
 	return diags
-}
-
-// argumentOf is the argument of a policy block that a problem is about, by its first words.
-func argumentOf(p policies.Problem) string {
-	for words, argument := range map[string]string{
-		"cannot find policy profile": "profile",
-		"cannot use policy param":    "params",
-		"cannot use query":           "query",
-		"cannot find a rule":         "query",
-	} {
-		if strings.HasPrefix(p.Message, words) {
-			return argument
-		}
-	}
-	return ""
 }
 
 // onlyOnce leaves out repetitions: groups share files.
