@@ -50,9 +50,9 @@ func TestReloadsDoNotAddUp(t *testing.T) {
 		if refusal != nil {
 			t.Fatal(refusal.Message)
 		}
-		p, key, ok := s.hire(adoptStart, ch, chain.view(), nil)
-		if !ok || !s.pay(adoptStart, c.groups[0].spec.Name, caller, c.retry, 1) {
-			t.Fatal("the channel can't be had")
+		p, key, lock := s.hire(adoptStart, ch, chain.view(), nil, bill{c.groups[0].spec.Name, caller, c.retry, 1})
+		if lock != InterlockNone {
+			t.Fatalf("the channel can't be had: %s", lock)
 		}
 		s.apply(adoptStart, []Effect{
 			{Kind: EffectCountFailure}, {Kind: EffectCoolKey, For: time.Hour}, {Kind: EffectEvictModel, For: time.Hour}, {Kind: EffectQuarantineChannel, For: time.Hour, After: 3},

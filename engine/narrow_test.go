@@ -288,8 +288,7 @@ func TestNarrowingNeverWidens(t *testing.T) {
 	for seed := range uint64(2000) {
 		c := chaos{rand.New(rand.NewPCG(seed, 12))}
 		catalog := c.catalog()
-		caller, _ := catalog.Caller("")
-		req := c.request(caller, 0)
+		req := c.request(catalog.Callers()[0], 0)
 		req.Arrived = start
 		chain, refusal := catalog.Route(start, engine.NewStanding(), req, c)
 		gone := 0

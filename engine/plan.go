@@ -58,13 +58,9 @@ func (p *plan) launch(t *trace, now time.Time, link int, action Action, price fl
 	if p.budgetForbids(link, now) {
 		return nil, nil, InterlockBudget
 	}
-	permit, key, ok := t.standing.hire(now, ch, p.chain.view(), p.spoiled)
-	if !ok {
-		return nil, nil, InterlockEligible
-	}
-	if price > priceOfFirstAttempt && !t.standing.pay(now, p.chain.group.spec.Name, p.chain.caller, p.chain.retry, price) {
-		t.standing.released(permit)
-		return nil, nil, InterlockRetryBudget
+	permit, key, lock := t.standing.hire(now, ch, p.chain.view(), p.spoiled, p.bill(price))
+	if lock != InterlockNone {
+		return nil, nil, lock
 	}
 	p.used++
 	p.tries[link]++
@@ -77,6 +73,11 @@ func (p *plan) launch(t *trace, now time.Time, link int, action Action, price fl
 	}
 	t.send.GateFallback = ch.gateFallsOver() && !t.send.Last && p.next(t, now) >= 0
 	return &sending{p, e}, &t.send, InterlockNone
+}
+
+// bill is what an attempt of the call costs its group's retry budget.
+func (p *plan) bill(price float64) bill {
+	return bill{p.chain.group.spec.Name, p.chain.caller, p.chain.retry, price}
 }
 
 // next returns the place of the first channel that was not tried and isn't barred, -1
@@ -103,7 +104,7 @@ func (p *plan) question(t *trace, now time.Time, e engagement, f Failure, price 
 	q.Elapsed, q.Remaining = now.Sub(t.req.Arrived), max(p.deadline.Sub(now), 0)
 	q.MinUseful, q.Time = p.budget.MinUseful, p.timeAt(now)
 	q.Backoff = p.backoff(e.link, t.rnd)
-	q.RetryBudget = t.standing.affords(now, p.chain.group.spec.Name, p.chain.caller, p.chain.retry, price)
+	q.RetryBudget = t.standing.affords(now, p.bill(price))
 
 	start := notBefore(now, f)
 	t.standing.mu.Lock()

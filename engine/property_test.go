@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -15,144 +16,6 @@ import (
 // schedules is how many random fault schedules one run takes through the engine.
 const schedules = 30_000
 
-const secretText = "sk-must-never-be-seen"
-
-// chaos draws worlds: any configuration, any faults, any verdicts, any decisions, also
-// absurd ones. A policy and a plugin may say anything; the interlocks must hold.
-type chaos struct{ *rand.Rand }
-
-func (c chaos) chance(percent int) bool { return c.IntN(100) < percent }
-
-func (c chaos) upTo(d time.Duration) time.Duration { return time.Duration(c.Int64N(int64(d) + 1)) }
-
-func pick[T any](c chaos, from ...T) T { return from[c.IntN(len(from))] }
-
-func (c chaos) catalog() *engine.Catalog {
-	spec := engine.Spec{RetryBudget: engine.RetryBudgetSpec{
-		Ratio: 0.1, Floor: pick(c, 0, 0.1, 10), Cap: pick(c, 1.0, 2, 5, 100),
-	}}
-	providers := 1 + c.IntN(4)
-	for i := range providers {
-		p := engine.ProviderSpec{
-			Name: fmt.Sprintf("p%d", i), BaseURL: "http://127.0.0.1:1", Auth: engine.AuthBearer, GateFallback: c.chance(30),
-			Limits: engine.Limits{Connect: time.Second, Headers: time.Second, Gate: time.Second, Idle: time.Second},
-		}
-		for k := range 1 + c.IntN(3) {
-			p.Keys = append(p.Keys, engine.KeySpec{Name: fmt.Sprintf("k%d", k), Secret: engine.NewSecret(secretText)})
-		}
-		spec.Providers = append(spec.Providers, p)
-	}
-	for g := range 1 + c.IntN(2) {
-		attempts := 1 + c.IntN(5)
-		group := engine.GroupSpec{
-			Name: fmt.Sprintf("g%d", g), Models: []string{"m"}, Endpoints: []engine.Endpoint{engine.OpenAIChat},
-			Strategy: pick(c, engine.StrategyFailover, engine.StrategyRoundRobin, engine.StrategyShuffle, engine.StrategyWeighted),
-			MaxHops:  c.IntN(4),
-			Budget: engine.BudgetSpec{
-				Attempts: attempts, PerRoute: 1 + c.IntN(attempts), Deadline: 10 * time.Second, MinUseful: c.upTo(2 * time.Second),
-				BackoffBase: 100 * time.Millisecond, BackoffMax: 2 * time.Second,
-			},
-			Breaker: engine.BreakerSpec{
-				Mode:     pick(c, engine.BreakerOff, engine.BreakerWindow, engine.BreakerConsecutive),
-				Failures: 1 + c.IntN(3), Window: time.Minute, OpenFor: c.upTo(10*time.Second) + 1, HalfOpenProbes: c.IntN(3),
-			},
-		}
-		for i := range 1 + c.IntN(4) {
-			ch := engine.ChannelSpec{Name: fmt.Sprintf("c%d", i), Provider: fmt.Sprintf("p%d", c.IntN(providers)), Weight: c.IntN(5)}
-			if c.chance(20) {
-				ch.SendAs, ch.Serves = map[string]string{"m": "own-name"}, "m"
-			}
-			group.Channels = append(group.Channels, ch)
-		}
-		spec.Groups = append(spec.Groups, group)
-	}
-	catalog, problems := engine.NewCatalog(spec)
-	if catalog == nil {
-		panic(fmt.Sprintf("BUG: the drawn configuration is refused: %+v", problems))
-	}
-	return catalog
-}
-
-func (c chaos) evidence(phase engine.Phase) *engine.Evidence {
-	ev := &engine.Evidence{Phase: phase, Transport: engine.TransportHTTP, Status: pick(c, 400, 401, 408, 429, 500, 502, 503, 504, 529, 200)}
-	switch c.IntN(4) {
-	case 0:
-		ev.Transport, ev.Status = engine.TransportNetwork, 0
-		ev.NetKind, ev.NetOp = engine.NetKind(1+c.IntN(19)), engine.NetOp(1+c.IntN(5))
-		ev.NotStarted = ev.NetOp == engine.OpDial
-	case 1:
-		ev.Transport = engine.TransportSSE
-		ev.Frames = [][]byte{[]byte("data: {}\n\n")}
-	case 2:
-		ev.Finding = engine.Finding{Class: pick(c, engine.ClassSchemaInvalid, engine.ClassContractViolation)}
-	}
-	return ev
-}
-
-func (c chaos) outcome(*engine.Send) enginetest.Outcome {
-	o := enginetest.Outcome{Takes: c.upTo(3 * time.Second), Status: 200, Model: pick(c, "", "m", "m-2024-08-06"), Relays: c.upTo(3 * time.Second)}
-	if c.chance(5) {
-		o.Takes = time.Hour
-	}
-	switch c.IntN(10) {
-	case 0:
-		o.Model = "another-model"
-	case 1, 2:
-		o.Broken = c.evidence(engine.AfterOutput)
-	case 3, 4:
-	default:
-		o.Failure = c.evidence(pick(c, engine.BeforeHeaders, engine.BeforeOutput))
-	}
-	if c.chance(50) {
-		o.Usage = engine.Usage{Input: engine.TokensOf(10), Output: engine.TokensOf(20)}
-	}
-	return o
-}
-
-func (c chaos) verdict(*engine.Evidence) engine.Verdict {
-	v := engine.Verdict{Class: engine.Class(c.IntN(16)), Scope: engine.Scope(c.IntN(8))}
-	if c.chance(40) {
-		v.RetryAfter = engine.WaitOf(pick(c, 0, c.upTo(2*time.Second), time.Hour, 1<<62))
-	}
-	return v
-}
-
-func (c chaos) decision(q *engine.Question) engine.Decision {
-	d := engine.Decision{Action: pick(c, engine.Abort, engine.Retry, engine.Retry, engine.Fallback, engine.Fallback, engine.Substitute)}
-	if c.chance(3) {
-		d.Fault = pick(c, "undefined", "conflict", "mistyped", "timeout", "error")
-	}
-	if c.chance(40) {
-		d.Delay = engine.WaitOf(pick(c, 0, c.upTo(3*time.Second), time.Hour))
-	}
-	if c.chance(30) {
-		d.Channel = pick(c, "c0", "c1", "c3", "g1/c0", "nobody")
-	}
-	mark := func() engine.GateMark { return engine.GateMark(c.IntN(3)) }
-	d.Gates = engine.Gates{FailureClass: mark(), ResponsePhase: mark(), Idempotency: mark(), AttemptBudget: mark()}
-	for range c.IntN(3) {
-		d.Effects = append(d.Effects, engine.Effect{
-			Kind: engine.EffectKind(c.IntN(5)), For: pick(c, -time.Second, 0, c.upTo(20*time.Second), 1<<62), After: c.IntN(3),
-		})
-	}
-	return d
-}
-
-func (c chaos) request(caller *engine.Caller, i int) *engine.Request {
-	req := &engine.Request{
-		ID: fmt.Sprintf("r%d", i), Caller: caller, Contract: engine.Contract{Model: "m", Endpoint: engine.OpenAIChat},
-		Stream: c.chance(50), SDKRetry: pick(c, 0, 0, 0, 1, 9, -1),
-		Idempotency: engine.Idempotency{ReplaySafe: c.chance(70), Effects: pick(c, engine.EffectsNone, engine.EffectsNone, engine.EffectsPossible, engine.EffectsRecorded, engine.EffectsUnknown)},
-	}
-	if c.chance(30) {
-		req.Idempotency.Key = secretText
-	}
-	if c.chance(20) {
-		req.TimeLimit = engine.WaitOf(c.upTo(20 * time.Second))
-	}
-	return req
-}
-
 // TestInterlocksHoldOverRandomFaults takes random requests through random worlds that
 // keep their standing over several requests, and checks every interlock on every trace.
 func TestInterlocksHoldOverRandomFaults(t *testing.T) {
@@ -160,52 +23,67 @@ func TestInterlocksHoldOverRandomFaults(t *testing.T) {
 	const requestsOfOneWorld = 6
 	seen := map[engine.Interlock]int{}
 	terminals := map[engine.Terminal]int{}
-	denied := 0
+	refused := map[engine.RefusalKind]int{}
 	foreseen := foresight{seen: map[engine.Interlock]int{}}
+	abroad := 0
 	for seed := range uint64(schedules / requestsOfOneWorld) {
 		c := chaos{rand.New(rand.NewPCG(seed, 4))}
+		spec := c.spec()
 		w := &enginetest.World{
-			Now: time.Unix(1_800_000_000, 0), Catalog: c.catalog(), Standing: engine.NewStanding(), Rand: c,
+			Now: time.Unix(1_800_000_000, 0), Catalog: built(spec), Standing: engine.NewStanding(), Rand: c,
 			Upstream: c.outcome, Classify: c.verdict, Decide: c.decision,
 		}
 		if c.chance(50) {
 			w.Narrow = c.routeAnswer
 		}
-		caller, _ := w.Catalog.Caller("")
-		began, paid, earned := w.Now, 0.0, 0.0
+		w.Standing.Adopt(w.Catalog)
+		rates, tokens := newRateTwin(), tokenTwin{w.Now, map[string]float64{}, map[string]float64{}}
 		for i := range requestsOfOneWorld {
 			w.LeavesAfter = -1
 			w.Oversleeps = func() time.Duration { return pick(c, 0, 0, c.upTo(4*time.Second)) }
 			if c.chance(25) {
 				w.LeavesAfter = c.upTo(12 * time.Second)
 			}
-			tr, err := w.Run(c.request(caller, i))
+			for c.chance(35) {
+				c.unsettle(w.Now, w.Catalog, w.Standing, rates)
+			}
+			tr, err := w.Run(c.request(pick(c, w.Catalog.Callers()...), i))
 			if err != nil {
 				t.Fatalf("seed %d request %d: %v", seed, i, err)
 			}
-			if tr.Refusal != nil && tr.Refusal.Kind == engine.RefusalPolicy {
-				denied++
-				if broken := misrefused(tr); broken != "" {
-					t.Fatalf("seed %d request %d: %s", seed, i, broken)
-				}
+			broken := ""
+			if tr.Chain.Group() != nil {
+				broken = rates.admitted(spec, tr)
 			}
-			if tr.Refusal == nil {
-				if broken := violations(w.Catalog, tr); broken != "" {
-					t.Fatalf("seed %d request %d: %s\nrecord: %s", seed, i, broken, tr.Record.AppendJSON(nil))
-				}
-				if wrong := foreseen.misforeseen(tr.Asked); wrong != "" {
-					t.Fatalf("seed %d request %d: %s", seed, i, wrong)
-				}
-				p, e := retryTokens(tr)
-				paid, earned = paid+p, earned+e
-				budget := w.Catalog.RetryBudget()
-				if most := budget.Cap + earned + budget.Floor*w.Now.Sub(began).Seconds(); paid > most+1e-6 {
-					t.Fatalf("seed %d request %d: retry_budget: extra attempts took %g tokens of at most %g", seed, i, paid, most)
-				}
+			switch {
+			case broken != "":
+			case tr.Refusal == nil:
+				broken = cmp.Or(violations(spec, tr), ineligible(spec, tr), foreseen.misforeseen(tr.Asked), tokens.spent(spec, tr, w.Now))
 				terminals[tr.Finish.Terminal]++
 				for _, a := range tr.Record.Attempts() {
 					d, _ := a.Decision()
 					seen[d.Interlock()]++
+				}
+			case tr.Refusal.Kind == engine.RefusalPolicy:
+				broken = misrefused(tr)
+			default:
+				broken = refusedFor(spec, w, tr, rates)
+			}
+			if tr.Refusal != nil {
+				refused[tr.Refusal.Kind]++
+			}
+			if broken != "" {
+				record := ""
+				if tr.Record != nil {
+					record = "\nrecord: " + string(tr.Record.AppendJSON(nil))
+				}
+				t.Fatalf("seed %d request %d: %s%s", seed, i, broken, record)
+			}
+			for _, s := range tr.Sent {
+				if slices.ContainsFunc(s.Aside, func(a engine.Aside) bool {
+					return a.Abroad && a.Group == s.Send.Channel.Group().Name() && a.Channel == s.Send.Channel.Name()
+				}) {
+					abroad++
 				}
 			}
 			w.Now = w.Now.Add(c.upTo(5 * time.Second))
@@ -222,8 +100,13 @@ func TestInterlocksHoldOverRandomFaults(t *testing.T) {
 			t.Errorf("interlock %s was never foreseen", lock)
 		}
 	}
-	if denied == 0 {
-		t.Error("no route policy left a request without a channel")
+	for _, kind := range []engine.RefusalKind{engine.RefusalRate, engine.RefusalNoChannel, engine.RefusalPolicy} {
+		if refused[kind] == 0 {
+			t.Errorf("no request was refused for kind %d", kind)
+		}
+	}
+	if abroad == 0 {
+		t.Error("no attempt went where only another instance knows of a bar")
 	}
 	if foreseen.untold > foreseen.told {
 		t.Errorf("of %d decisions nothing could be foreseen, of %d something", foreseen.untold, foreseen.told)
@@ -233,18 +116,19 @@ func TestInterlocksHoldOverRandomFaults(t *testing.T) {
 			t.Errorf("no call ended with %s in %d schedules", end, schedules)
 		}
 	}
-	t.Logf("%d schedules; interlocks %v; terminals %v; %d decisions foreseen, %d not: %v", schedules, seen, terminals, foreseen.told, foreseen.untold, foreseen.seen)
+	t.Logf("%d schedules; refused %v; interlocks %v; terminals %v; %d decisions foreseen, %d not: %v", schedules, refused, seen, terminals, foreseen.told, foreseen.untold, foreseen.seen)
 }
 
 // violations names the first interlock or promise that a trace breaks.
-func violations(catalog *engine.Catalog, tr enginetest.Trace) string {
-	req, group := tr.Request, (*engine.Group)(nil)
-	for _, g := range catalog.Groups() {
-		if group == nil {
-			group = g
-		}
+func violations(spec engine.Spec, tr enginetest.Trace) string {
+	req, group := tr.Request, tr.Chain.Group()
+	granted := group.Budget()
+	if own := callerOf(spec, req.Caller.Name()).Budget; own != (engine.CallerBudget{}) {
+		granted.Attempts = min(granted.Attempts, cmp.Or(own.Attempts, granted.Attempts))
+		granted.PerRoute = min(granted.PerRoute, granted.Attempts)
+		granted.Deadline = min(granted.Deadline, cmp.Or(own.Deadline, granted.Deadline))
 	}
-	budget := narrowedBudget(group.Budget(), tr.Narrowed)
+	budget := narrowedBudget(granted, tr.Narrowed)
 	deadline := req.Arrived.Add(budget.Deadline)
 	if d, given := req.TimeLimit.Get(); given {
 		// A limit counts as no less than the minimum useful time and a little.
@@ -261,7 +145,7 @@ func violations(catalog *engine.Catalog, tr enginetest.Trace) string {
 			return "committed: an attempt started after commit"
 		case !tr.Left.IsZero() && s.At.After(tr.Left):
 			return "cancelled: an attempt started after the caller had gone"
-		case i+1 > min(max(1, group.Budget().Attempts-max(req.SDKRetry, 0)), budget.Attempts):
+		case i+1 > min(max(1, granted.Attempts-max(req.SDKRetry, 0)), budget.Attempts):
 			return "budget: more attempts than the budget allows"
 		case perRoute[route] > budget.PerRoute:
 			return "budget: more attempts on one channel than the budget allows"

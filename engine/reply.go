@@ -80,7 +80,7 @@ func (p *plan) unstarted(t *trace, now time.Time, lock Interlock) Reply {
 		if was := t.req.replay.status; was >= 500 || was == statusTooManyRequests {
 			reply.Status = was
 		}
-		wait := t.standing.affordable(now, p.chain.group.spec.Name, p.chain.caller, p.chain.retry, priceOfAttempt)
+		wait := t.standing.affordable(now, p.bill(priceOfAttempt))
 		reply.RetryAfter = WaitOf(max(wait, time.Second))
 		reply.Message = fmt.Sprintf("this request failed a moment ago (%d) and repeats itself, and the route group's retry budget is spent; no attempt was made", t.req.replay.status)
 	case InterlockBudget:

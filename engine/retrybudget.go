@@ -38,15 +38,23 @@ func shareOf(c RetryBudgetSpec) RetryBudgetSpec {
 	return RetryBudgetSpec{Ratio: c.Ratio, Floor: c.Floor / 2, Cap: max(c.Cap/2, min(c.Cap, priceAfterTimeout))}
 }
 
-// purses are those that an extra attempt of the caller is paid from, and their rules. A
-// caller that is alone has no share: all is its own.
-func purses(group string, caller *Caller, c RetryBudgetSpec) ([2]purse, [2]RetryBudgetSpec, int) {
+// bill is the price of an extra attempt, and who is asked for it.
+type bill struct {
+	group  string
+	caller *Caller // nil: nobody in particular
+	rules  RetryBudgetSpec
+	price  float64
+}
+
+// purses are those that a bill is paid from, and their rules. A caller that is alone has
+// no share: all is its own.
+func (b bill) purses() ([2]purse, [2]RetryBudgetSpec, int) {
 	n := 1
 	var who string
-	if caller != nil && !caller.only {
-		n, who = 2, caller.spec.Name
+	if b.caller != nil && !b.caller.only {
+		n, who = 2, b.caller.spec.Name
 	}
-	return [2]purse{{group, ""}, {group, who}}, [2]RetryBudgetSpec{c, shareOf(c)}, n
+	return [2]purse{{b.group, ""}, {b.group, who}}, [2]RetryBudgetSpec{b.rules, shareOf(b.rules)}, n
 }
 
 // tokens is how much a purse has at a time that may lie ahead. One that was never used is
@@ -82,59 +90,59 @@ func (s *Standing) sweepShares(now time.Time, c RetryBudgetSpec) {
 	s.manyBudgets = max(2*len(s.budgets), fewBudgets)
 }
 
-// affords says whether an extra attempt of the price will be within the budgets at a time
-// that may lie ahead. It changes nothing.
-func (s *Standing) affords(at time.Time, group string, caller *Caller, c RetryBudgetSpec, price float64) bool {
+// affords says whether a bill can be paid at a time that may lie ahead. It changes
+// nothing.
+func (s *Standing) affords(at time.Time, b bill) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p, specs, n := purses(group, caller, c)
+	p, rules, n := b.purses()
 	for i := range n {
-		if s.tokens(at, p[i], specs[i]) < price {
+		if s.tokens(at, p[i], rules[i]) < b.price {
 			return false
 		}
 	}
 	return true
 }
 
-// affordable is how long it takes at the latest until the budgets hold a price, as far as
-// their floors alone fill them.
-func (s *Standing) affordable(now time.Time, group string, caller *Caller, c RetryBudgetSpec, price float64) time.Duration {
+// affordable is how long it takes at the latest until a bill can be paid, as far as the
+// floors alone fill the purses.
+func (s *Standing) affordable(now time.Time, b bill) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p, specs, n := purses(group, caller, c)
+	p, rules, n := b.purses()
 	var longest time.Duration
 	for i := range n {
-		if lacks := price - s.tokens(now, p[i], specs[i]); lacks > 0 && specs[i].Floor > 0 {
-			longest = max(longest, time.Duration(lacks/specs[i].Floor*float64(time.Second)))
+		if lacks := b.price - s.tokens(now, p[i], rules[i]); lacks > 0 && rules[i].Floor > 0 {
+			longest = max(longest, time.Duration(lacks/rules[i].Floor*float64(time.Second)))
 		}
 	}
 	return longest
 }
 
-// pay takes the price of an extra attempt, before it goes out: from all purses or from
-// none.
-func (s *Standing) pay(now time.Time, group string, caller *Caller, c RetryBudgetSpec, price float64) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p, specs, n := purses(group, caller, c)
+// pay pays a bill before its attempt goes out: from all purses or from none. s.mu is held.
+func (s *Standing) pay(now time.Time, b bill) bool {
+	if b.price <= 0 {
+		return true
+	}
+	p, rules, n := b.purses()
 	for i := range n {
-		if s.budget(now, p[i], specs[i]).tokens < price {
+		if s.budget(now, p[i], rules[i]).tokens < b.price {
 			return false
 		}
 	}
 	for i := range n {
-		s.budgets[p[i]].tokens -= price
+		s.budgets[p[i]].tokens -= b.price
 	}
 	return true
 }
 
 // earn adds what a caller's successful first attempt earns: for the group, and for the
-// caller's share if any of it was used.
+// caller's share if any of it was used. s.mu is held.
 func (s *Standing) earn(now time.Time, group string, caller *Caller, c RetryBudgetSpec) {
-	p, specs, n := purses(group, caller, c)
+	p, rules, n := bill{group: group, caller: caller, rules: c}.purses()
 	s.budget(now, p[0], c).earn(c)
 	if n > 1 && s.budgets[p[1]] != nil {
-		s.budget(now, p[1], specs[1]).earn(specs[1])
+		s.budget(now, p[1], rules[1]).earn(rules[1])
 	}
 }
 

@@ -21,10 +21,10 @@ func TestNobodyUsesUpTheRetryBudgetAlone(t *testing.T) {
 		spent := 0.0 // of the honest caller's half
 		for step := range 200 {
 			now = now.Add(time.Duration(r.IntN(2000)) * time.Millisecond)
-			for s.pay(now, "g", greedy, c, float64(1+r.IntN(2))) {
+			for s.pay(now, bill{"g", greedy, c, float64(1 + r.IntN(2))}) {
 			}
 			if spent+1 <= c.Cap/2 {
-				if !s.pay(now, "g", honest, c, 1) {
+				if !s.pay(now, bill{"g", honest, c, 1}) {
 					t.Fatalf("seed %d step %d: %g of %g tokens are used, and the group has %g", seed, step, spent, c.Cap/2, s.tokens(now, purse{"g", ""}, c))
 				}
 				spent++
@@ -39,14 +39,14 @@ func TestOneCallerAloneHasTheWholeBudget(t *testing.T) {
 	f := func(caller *Caller, budget, price float64, want int) {
 		t.Helper()
 		s, got := NewStanding(), 0
-		c := RetryBudgetSpec{Cap: budget}
-		for s.affords(adoptStart, "g", caller, c, price) && s.pay(adoptStart, "g", caller, c, price) {
+		b := bill{"g", caller, RetryBudgetSpec{Cap: budget}, price}
+		for s.affords(adoptStart, b) && s.pay(adoptStart, b) {
 			got++
 		}
 		if got != want {
 			t.Errorf("%d attempts at %g of %g tokens, want %d", got, price, budget, want)
 		}
-		if s.pay(adoptStart, "g", caller, c, price) {
+		if s.pay(adoptStart, b) {
 			t.Error("what isn't afforded is paid")
 		}
 	}
@@ -67,7 +67,7 @@ func TestSharesThatAreFullAgainAreForgotten(t *testing.T) {
 	most := 0
 	for i := range 20 * fewBudgets {
 		caller := &Caller{spec: CallerSpec{Name: fmt.Sprint("caller", i)}}
-		if !s.pay(adoptStart.Add(time.Duration(i)*time.Millisecond), "g", caller, c, 1) {
+		if !s.pay(adoptStart.Add(time.Duration(i)*time.Millisecond), bill{"g", caller, c, 1}) {
 			t.Fatalf("caller %d can't pay", i)
 		}
 		most = max(most, len(s.budgets))
@@ -95,5 +95,26 @@ func TestManyCallersWhoFailDoNotHoldUp(t *testing.T) {
 	st.sweep(adoptStart.Add(2 * time.Hour))
 	if len(st.own) != 0 {
 		t.Errorf("of %d callers nothing rests", len(st.own))
+	}
+}
+
+// TestWhatIsNotPaidUsesNothingUp asks for an attempt that the budget can't pay, on a channel
+// whose group has a rate and whose breaker would take it as a probe.
+func TestWhatIsNotPaidUsesNothingUp(t *testing.T) {
+	t.Parallel()
+	s, c := NewStanding(), generationOf(t, 1)
+	g := c.groups[0]
+	g.spec.Breaker.HalfOpenProbes = 1
+	ch := g.channels[0]
+	s.channel(ch).breaker.open(adoptStart, g.spec.Breaker, "")
+	now := adoptStart.Add(time.Hour)
+	if _, _, lock := s.hire(now, ch, view{model: "m1"}, nil, bill{"g1", nil, RetryBudgetSpec{}, 1}); lock != InterlockRetryBudget {
+		t.Errorf("the interlock is %q", lock)
+	}
+	if used := s.groupRate(g).usedAt(now); used != 0 {
+		t.Errorf("%d requests count against the rate", used)
+	}
+	if _, _, lock := s.hire(now, ch, view{model: "m1"}, nil, bill{"g1", nil, RetryBudgetSpec{}, 0}); lock != InterlockNone {
+		t.Errorf("the probe is forbidden by %q", lock)
 	}
 }

@@ -152,16 +152,20 @@ func (s *Standing) usableKey(now time.Time, p *Provider, except *Key, abroad boo
 	return nil, soonest, false
 }
 
-// hire takes a channel's permits and key for an attempt that starts now. What other
-// instances told shapes a chain and bars no attempt of it; but a key that they don't
-// know to cool comes first, and the key in avoid, which has just failed, last. The keys
-// of a provider take turns.
-func (s *Standing) hire(now time.Time, ch *Channel, v view, avoid *Key) (permits, *Key, bool) {
+// hire takes a channel's permits and key for an attempt that starts now, and pays for it,
+// or says which interlock forbids it; then nothing was taken. What other instances told
+// shapes a chain and bars no attempt of it; but a key that they don't know to cool comes
+// first, and the key in avoid, which has just failed, last. The keys of a provider take
+// turns.
+func (s *Standing) hire(now time.Time, ch *Channel, v view, avoid *Key, b bill) (permits, *Key, Interlock) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v.abroad = false
 	if why, _ := s.bar(now, ch, v); why != BarNone {
-		return permits{}, nil, false
+		return permits{}, nil, InterlockEligible
+	}
+	if !s.pay(now, b) {
+		return permits{}, nil, InterlockRetryBudget
 	}
 	if ch.group != v.admitted && ch.group.spec.RPM > 0 {
 		s.groupRate(ch.group).count(now)
@@ -174,7 +178,7 @@ func (s *Standing) hire(now time.Time, ch *Channel, v view, avoid *Key) (permits
 			p.own = o.breaker.permit(now, c)
 		}
 	}
-	return p, key, true
+	return p, key, InterlockNone
 }
 
 // nextKey chooses a key of a provider that has a usable one. s.mu is held.

@@ -253,7 +253,7 @@ func (s *waiting) forbidden(t *trace, start time.Time) Interlock {
 	if why != BarNone {
 		return InterlockEligible
 	}
-	if !t.standing.affords(start, s.plan.chain.group.spec.Name, s.plan.chain.caller, s.plan.chain.retry, s.price) {
+	if !t.standing.affords(start, s.plan.bill(s.price)) {
 		return InterlockRetryBudget
 	}
 	return InterlockNone

@@ -194,7 +194,7 @@ func TestRetryBudgetAgreesWithItsTwin(t *testing.T) {
 			twin, last = min(c.Cap, twin+now.Sub(last).Seconds()*c.Floor), now
 			ahead := time.Duration(r.IntN(60)) * time.Second
 			price := float64(1 + r.IntN(2))
-			if got, want := s.affords(now.Add(ahead), "g", nil, c, price), min(c.Cap, twin+ahead.Seconds()*c.Floor) >= price-1e-9; got != want && !near(twin+ahead.Seconds()*c.Floor, price) {
+			if got, want := s.affords(now.Add(ahead), bill{"g", nil, c, price}), min(c.Cap, twin+ahead.Seconds()*c.Floor) >= price-1e-9; got != want && !near(twin+ahead.Seconds()*c.Floor, price) {
 				t.Fatalf("seed %d step %d: affords %v, want %v", seed, step, got, want)
 			}
 			switch r.IntN(3) {
@@ -204,7 +204,7 @@ func TestRetryBudgetAgreesWithItsTwin(t *testing.T) {
 				s.mu.Unlock()
 				twin = min(c.Cap, twin+c.Ratio)
 			case 1:
-				got := s.pay(now, "g", nil, c, price)
+				got := s.pay(now, bill{"g", nil, c, price})
 				if want := twin >= price; got != want && !near(twin, price) {
 					t.Fatalf("seed %d step %d: pays %v with %g tokens for %g", seed, step, got, twin, price)
 				}

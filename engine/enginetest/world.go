@@ -47,6 +47,8 @@ type Sent struct {
 	Send engine.Send // a copy
 	// After is what the policy was told and said before it; nil for the first.
 	After *Asked
+	// Aside is what was set aside when it began.
+	Aside []engine.Aside
 }
 
 // Asked is one question with its answer.
@@ -72,7 +74,8 @@ type Narrowed struct {
 // Trace is what happened in one call.
 type Trace struct {
 	Request   *engine.Request
-	Narrowed  *Narrowed // nil without a route policy
+	Chain     engine.Chain // as it was routed, or as a route policy has narrowed it
+	Narrowed  *Narrowed    // nil without a route policy
 	Refusal   *engine.Refusal
 	Sent      []Sent
 	Asked     []Asked
@@ -97,6 +100,7 @@ func (w *World) Run(req *engine.Request) (Trace, error) {
 		tr.Refusal = refusal
 		return tr, nil
 	}
+	tr.Chain = chain
 	if w.Narrow != nil {
 		q := chain.RouteQuestion(req, w.Now)
 		a := w.Narrow(&q)
@@ -104,6 +108,7 @@ func (w *World) Run(req *engine.Request) (Trace, error) {
 		if chain, tr.Narrowed.Narrowing, tr.Refusal = chain.Narrow(a); tr.Refusal != nil {
 			return tr, nil
 		}
+		tr.Chain = chain
 	}
 	call, ins := engine.Begin(w.Now, req, chain, w.Standing, w.Rand)
 	var running Outcome
@@ -113,7 +118,7 @@ func (w *World) Run(req *engine.Request) (Trace, error) {
 		switch i := ins.(type) {
 		case *engine.Send:
 			running = w.Upstream(i)
-			tr.Sent = append(tr.Sent, Sent{w.Now, *i, asked})
+			tr.Sent = append(tr.Sent, Sent{w.Now, *i, asked, w.Standing.List(w.Now)})
 			ev = w.send(&tr, i, running)
 		case *engine.Classify:
 			ev = &engine.Classified{Attempt: i.Attempt, Verdict: w.Classify(i.Evidence)}
