@@ -288,6 +288,10 @@ func TestTheRetryBudgetKeepsATowerStable(t *testing.T) {
 			if got := w.share(0, brownFrom); got < 0.99 {
 				t.Errorf("before anything happened only %.1f%% was served", 100*got)
 			}
+			if left != outage {
+				t.Logf("from a minute after the brown-out on %.1f%% is served", 100*w.share(brownFrom+brownFor+time.Minute, simEnd-time.Minute))
+			}
+			t.Logf("while it lasts %.2f attempts are made of a request", w.amplification(brownFrom, brownFrom+brownFor))
 			if broken := promise(w); (broken == "") != kept {
 				t.Errorf("kept: %v, want %v: %s", broken == "", kept, broken)
 			}

@@ -56,6 +56,7 @@ func NewCatalog(spec Spec) (*Catalog, []Problem) {
 		c.routes = known[list]
 		b.smart(c)
 	}
+	b.hops(cat)
 	b.unused(cat)
 	for _, p := range b.problems {
 		if !p.Warning {

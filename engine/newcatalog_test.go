@@ -142,3 +142,29 @@ func TestCallersAreFoundByKeyAlone(t *testing.T) {
 		}
 	}
 }
+
+// TestHopsCountFallbackGroups warns of a max_hops that no request of any caller can reach.
+func TestHopsCountFallbackGroups(t *testing.T) {
+	t.Parallel()
+	f := func(hops int, groups []string, want int) {
+		t.Helper()
+		s := smart(engine.StrategyFailover) // two groups of two channels
+		s.Callers[0].Routing, s.Callers[0].Groups = engine.RoutingOrdered, groups
+		s.Groups[0].MaxHops = hops
+		_, problems := engine.NewCatalog(s)
+		got := 0
+		for _, p := range problems {
+			if p.Summary == "max_hops does not fit" {
+				got++
+			}
+		}
+		if got != want {
+			t.Errorf("max_hops %d with the groups %v: %d warnings, want %d", hops, groups, got, want)
+		}
+	}
+	f(2, []string{"g"}, 0)
+	f(3, []string{"g"}, 1)
+	f(4, []string{"g", "h"}, 0)
+	f(5, []string{"g", "h"}, 1)
+	f(3, []string{"h", "g"}, 1)
+}

@@ -35,8 +35,8 @@ func (b *builder) group(s GroupSpec) *Group {
 	for i := range s.Channels {
 		g.channels = append(g.channels, b.channel(g, &s.Channels[i], s.Channels[:i]))
 	}
-	if s.MaxHops < 0 || s.MaxHops > 0 && s.MaxHops > len(s.Channels) && len(s.Channels) > 0 {
-		b.warnOrFault(s.MaxHops < 0, at("max_hops"), "max_hops does not fit", fmt.Sprintf("max_hops counts the channels that one request may walk, and the group has %d.", len(s.Channels)))
+	if s.MaxHops < 0 {
+		b.fault(at("max_hops"), "Negative max_hops", "max_hops counts the channels that one request may walk; leave it out for all.")
 	}
 	if s.RPM < 0 {
 		b.fault(at("rpm"), "Negative rate", "rpm is the number of requests admitted a minute; leave it out for no limit.")
@@ -49,11 +49,28 @@ func (b *builder) group(s GroupSpec) *Group {
 	return g
 }
 
-func (b *builder) warnOrFault(fault bool, path []string, summary, detail string) {
-	if fault {
-		b.fault(path, summary, detail)
-	} else {
-		b.warn(path, summary, detail)
+// hops warns of a max_hops that nothing is left out for: it counts the channels of the
+// fallback groups, too.
+func (b *builder) hops(cat *Catalog) {
+	most, seen := map[*Group]int{}, map[*routes]bool{}
+	for _, c := range cat.Callers() {
+		if seen[c.routes] {
+			continue
+		}
+		seen[c.routes] = true
+		for _, l := range c.routes.lanes {
+			n := 0
+			for i := len(l.groups) - 1; i >= 0; i-- {
+				n += len(l.groups[i].channels)
+				most[l.groups[i]] = max(most[l.groups[i]], n)
+			}
+		}
+	}
+	for _, g := range cat.groups {
+		if n := max(most[g], len(g.channels)); g.spec.MaxHops > n && n > 0 {
+			b.warn(path("route_group", g.spec.Name, "max_hops"), "max_hops does not fit", fmt.Sprintf(
+				"max_hops counts the channels that one request may walk, and with those of its callers' fallback groups the group has %d.", n))
+		}
 	}
 }
 
