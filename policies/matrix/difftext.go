@@ -11,6 +11,9 @@ func (d *Diff) WriteText(w io.Writer) error {
 	var b strings.Builder
 	if d.Same() {
 		fmt.Fprintf(&b, "%s and %s give the same answer in all of %d cells.\n", d.From, d.To, d.Asked)
+		// Who has just written a rule about one caller would take this for a mistake of theirs.
+		d.Facts.write(&b)
+		b.WriteString("A rule about another caller, channel or time shows with the fact that it is about,\nsuch as -fact request.caller=NAME.\n")
 		_, err := io.WriteString(w, b.String())
 		return err
 	}
