@@ -76,12 +76,6 @@ func parseAddress(text string) (address, error) {
 	return a, nil
 }
 
-// CheckURL says what is wrong with the URL of a backend, without repeating it.
-func CheckURL(text string) error {
-	_, err := parseAddress(text)
-	return err
-}
-
 // String is the address without user and password.
 func (a address) String() string {
 	if a.network == "unix" {

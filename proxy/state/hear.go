@@ -171,10 +171,11 @@ func (x *session) learn(key string, value, pttl rueidis.RedisResult) {
 func (x *session) learnInstance(instance, text string, life time.Duration, good, gone bool) {
 	if good {
 		used, ok := parseRateList(text)
-		if limits := x.limits.Load(); ok && limits != nil {
+		if limits := x.limits.Load(); limits != nil {
 			for rate, count := range used {
 				if limit := (*limits)[rate]; limit > 0 && count > limit {
-					ok = false
+					delete(used, rate) // a lie, or from before the limit was lowered
+					x.unbelievable()
 				}
 			}
 		}

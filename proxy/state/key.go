@@ -60,9 +60,6 @@ func checkPrefix(prefix string) error {
 	return nil
 }
 
-// CheckPrefix says what is wrong with a prefix.
-func CheckPrefix(prefix string) error { return checkPrefix(prefix) }
-
 // isNameByte says what the name of an instance consists of.
 func isNameByte(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-'

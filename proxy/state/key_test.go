@@ -28,12 +28,12 @@ func TestKeysNameFacts(t *testing.T) {
 func TestPrefixes(t *testing.T) {
 	t.Parallel()
 	for _, good := range []string{"fg:", "a", "team/x-1:fg:"} {
-		if err := CheckPrefix(good); err != nil {
+		if err := checkPrefix(good); err != nil {
 			t.Errorf("%q: %v", good, err)
 		}
 	}
 	for _, bad := range []string{"", "a b", "fg*", "é", "{fg}", "0123456789012345678901234567890123456789012345678901234567890123456789"} {
-		if CheckPrefix(bad) == nil {
+		if checkPrefix(bad) == nil {
 			t.Errorf("%q passes", bad)
 		}
 	}

@@ -53,6 +53,12 @@ func TestLiesInTheBackend(t *testing.T) {
 	if got := honest.admits(5); got != 5 {
 		t.Errorf("lies leave %d of 5 requests", got)
 	}
+	// More than a rate admits is no reason to disbelieve the other rates.
+	server.Do("SET", "fg:1:rates:somebody3", "1001 group+g\n3 group+other\n", "PX", "100000")
+	eventually(t, "the other rate is heard", func() bool { return honest.heardRate("group other") == 3 })
+	if got := honest.heardRate("group g"); got != 0 {
+		t.Errorf("%d requests of the rate g are believed", got)
+	}
 	// Another thing in the place of the index is mended by whoever tells next.
 	honest.fails(cool)
 	eventually(t, "the index is mended", func() bool { return server.Do("TYPE", "fg:1:index") == "zset" })

@@ -26,6 +26,8 @@ const (
 	// breath is the least time between two readings of what has changed, so that a
 	// backend that says it without end keeps nobody busy.
 	breath = 5 * time.Millisecond
+	// refill is the same after the backend has lost its memory: telling all takes longer.
+	refill = 250 * time.Millisecond
 	// batch is how many commands go out at once.
 	batch = 256
 )
@@ -151,7 +153,7 @@ func (x *session) serve(ctx context.Context) error {
 			keys, all := x.changed.take()
 			if err = x.read(ctx, keys); err == nil && all {
 				err = x.rejoin(ctx)
-				settled = time.After(settle)
+				settled, rest = time.After(settle), time.After(refill)
 			}
 		case <-rates.C:
 			x.learnRates() // each time: a rate is known from its first request on only
