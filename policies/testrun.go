@@ -5,7 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -143,10 +146,14 @@ func RunTests(ctx context.Context, opts TestOptions) (*TestReport, error) {
 
 // run runs the tests once, and fills in the report's coverage if that is wanted.
 func (opts *TestOptions) run(ctx context.Context, covered bool, report *TestReport) ([]*tester.Result, error) {
+	var ps problems
+	ps.checkReadable(opts.Paths)
+	if len(ps) > 0 {
+		return nil, ps.failed()
+	}
 	own, store, err := tester.LoadWithParserOptions(opts.Paths, nil, ast.ParserOptions{
 		ProcessAnnotation: true, RegoVersion: ast.RegoV1, Capabilities: capabilities(),
 	})
-	var ps problems
 	if err != nil {
 		return nil, ps.fromLoader(err)
 	}
@@ -190,6 +197,25 @@ func (opts *TestOptions) run(ctx context.Context, covered bool, report *TestRepo
 		report.Coverage = coverageOf(cov, own)
 	}
 	return results, ctx.Err()
+}
+
+// checkReadable finds paths that aren't there, and files that OPA's loader would wait for.
+func (ps *problems) checkReadable(paths []string) {
+	for _, root := range paths {
+		if _, err := os.Stat(root); errors.Is(err, fs.ErrNotExist) {
+			ps.add(root, "cannot find this path; name a directory or a .rego file that exists")
+			continue
+		}
+		_ = filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return nil // the loader says what is wrong
+			}
+			if info, err := os.Stat(name); err == nil && !info.IsDir() && !info.Mode().IsRegular() {
+				ps.add(name, "cannot read this: it is a pipe or a device; remove it, or name the files one by one")
+			}
+			return nil
+		})
+	}
 }
 
 // testCapabilities are a policy's and what OPA's tester itself calls in a table's rules.

@@ -230,7 +230,7 @@ func TestTestsThatCannotRun(t *testing.T) {
 	}
 	f(TestOptions{Paths: []string{t.TempDir()}, Run: "("}, `cannot use "(" to choose tests`)
 	f(TestOptions{Paths: []string{t.TempDir()}, Profile: "kunawo"}, `cannot find policy profile "kunawo": there are ccrelay, kunavo`)
-	f(TestOptions{Paths: []string{filepath.Join(t.TempDir(), "none")}}, "no such file")
+	f(TestOptions{Paths: []string{filepath.Join(t.TempDir(), "none")}}, "cannot find this path; name a directory")
 	f(TestOptions{Paths: []string{directory(t, map[string]string{"a_test.rego": "package a\n\ntest_a if {"})}}, "a_test.rego:3:")
 	f(TestOptions{Paths: []string{directory(t, map[string]string{"a_test.rego": "package a\n\ntest_a if http.send({})"})}}, "cannot use builtin http.send")
 }
