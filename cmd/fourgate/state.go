@@ -40,7 +40,7 @@ func (a *app) share(e *env) error {
 	a.standing.Adopt(a.config.Catalog)
 	shared, err := state.Open(state.Options{
 		URL: c.URL, RootCAs: roots, Prefix: c.Prefix, Instance: host, Breakers: c.Breakers,
-		Standing: a.standing, Clock: e.now, Logger: a.logger, Registry: a.registry,
+		Standing: a.standing, Clock: a.now, Logger: a.logger, Registry: a.registry,
 	})
 	if err != nil {
 		return err
