@@ -22,7 +22,7 @@ var hints = []struct{ part, hint string }{
 	{"conflicting rules", "give one of them another name, or the same arguments"},
 	{"conflicting rule for data path", "rename the rule, or the document in the data file"},
 	{"conflicts with", "choose another name: gates, blame, knobs, standard and profiles are packages of Fourgate"},
-	{"match error", "compare values of the same type; docs/policies.md has the type of each fact"},
+	{"match error", "compare values of the same type, or with is_null(x); docs/policies.md has the type of each fact"},
 	{"invalid argument(s)", "pass the types that it wants; sprintf(\"%d\", [n]) makes a text of a number, to_number a number of a text"},
 	{"arity mismatch", "pass the arguments that it wants"},
 	{"unexpected or token", "Rego has no ||: write a second rule, or x in {1, 2}"},

@@ -90,6 +90,37 @@ func namesOf[Q any](all []field[Q]) map[string]bool {
 	return names
 }
 
+// A fact that may be null can be compared with null and with a value. OPA's checker has no
+// type for that but "any", so an object keeps its own: its members' names are worth more.
+func TestFactsThatMayBeNull(t *testing.T) {
+	t.Parallel()
+	const decision, route = `decision := {"action": "abort", "reason": "r"}`, `route := {"attempts": 1, "reason": "r"}`
+	f := func(rule, condition, want string) {
+		t.Helper()
+		report, err := Check(t.Context(), Options{Paths: []string{writePolicy(t, "package fourgate\n\n"+rule+" if "+condition+"\n")}}, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, p := range report.Problems {
+			got += p.String()
+		}
+		if (want == "") != (got == "") || !strings.Contains(got, want) {
+			t.Errorf("%s: problems %q, want %q", condition, got, want)
+		}
+	}
+	f(decision, `input.failure.retry_after_ms == null`, "")
+	f(decision, `input.failure.retry_after_ms > 1000`, "")
+	f(decision, `input.request.idempotency.key == null`, "")
+	f(decision, `input.request.idempotency.key == "k"`, "")
+	f(route, `input.request.idempotency.key == null`, "")
+	f(route, `is_null(input.channels[0].cost)`, "")
+	f(route, `input.channels[0].cost == null`, "is_null")
+	f(route, `input.channels[0].cost.input > 2.5`, "")
+	f(route, `input.channels[0].cost.cached_input == null`, "")
+	f(route, `input.channels[0].cost.inptu > 2.5`, "undefined ref")
+}
+
 // schemaNames collects the paths of all leaves and checks that no object is open.
 func schemaNames(t *testing.T, path string, text []byte, names map[string]bool) {
 	t.Helper()
