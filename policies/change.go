@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"context"
 	"reflect"
 	"slices"
 
@@ -24,7 +25,10 @@ type FactValue struct {
 }
 
 // explore tries other values of each fact that the policy can look at.
-func (s *Set) explore(x *Explanation) {
+func (s *Set) explore(ctx context.Context, x *Explanation) {
+	if x.Decision.Fault == faultTimeout {
+		return
+	}
 	all := facts()
 	known := s.constants()
 	read := s.readPaths()
@@ -40,7 +44,7 @@ func (s *Set) explore(x *Explanation) {
 		if f.path == familyPath {
 			continue // class and scope are tried
 		}
-		found := s.changesOf(&x.Question, x.Decision, all, f, known)
+		found := s.changesOf(ctx, x, f, known)
 		if len(found) == 0 {
 			x.Idle = append(x.Idle, f.path)
 		}
@@ -69,13 +73,15 @@ func (s *Set) readPaths() []string {
 }
 
 // changesOf asks for each other value of one fact. Of numbers that lead to the same decision,
-// but for times that may follow the number, only the nearest is kept, and of texts and codes none that decides the same as any unknown one.
-func (s *Set) changesOf(base *engine.Question, d engine.Decision, all []fact, f *fact, known constants) []Change {
+// but for times that may follow the number, only the nearest is kept, and of texts and codes
+// none that decides the same as any unknown one.
+func (s *Set) changesOf(ctx context.Context, x *Explanation, f *fact, known constants) []Change {
+	base, d, all := &x.Question, x.Decision, facts()
 	var found []Change
 	var unknown *engine.Decision // the answer for a text or a code that no policy knows
 	for _, to := range f.alternatives(f.get(base), known) {
 		q := *base
-		if f.set(&q, to) != nil || reflect.DeepEqual(f.get(&q), f.get(base)) || !settle(&q, f.path) {
+		if ctx.Err() != nil || f.set(&q, to) != nil || reflect.DeepEqual(f.get(&q), f.get(base)) || !settle(&q, f.path) {
 			continue
 		}
 		got := s.Decide(&q)

@@ -41,11 +41,13 @@ type GateMark struct {
 }
 
 // Explain asks the same as [Set.Decide], and then what another answer would take: each fact
-// that the policy can look at is given other values, one at a time.
-func (s *Set) Explain(q engine.Question) Explanation {
+// that the policy can look at is given other values, one at a time. That are some thousand
+// questions, each of which a slow policy may take its time limit for: none is asked of a
+// policy that has been late, and no more once ctx is done.
+func (s *Set) Explain(ctx context.Context, q engine.Question) Explanation {
 	q.Now = q.Now.In(s.clockLocation())
 	x := Explanation{Question: q, Decision: s.Decide(&q)}
-	x.Rule = s.sourceAt(x.Decision.Rule)
+	x.Rule = s.RuleAt(x.Decision.Rule)
 	marking := s.gateRules(&q)
 	for _, g := range []struct {
 		name string
@@ -60,7 +62,7 @@ func (s *Set) Explain(q engine.Question) Explanation {
 		}
 		x.Gates = append(x.Gates, mark)
 	}
-	s.explore(&x)
+	s.explore(ctx, &x)
 	return x
 }
 
@@ -71,9 +73,9 @@ func (s *Set) clockLocation() *time.Location {
 	return s.location
 }
 
-// sourceAt finds the rule, or the branch, that stands at file:line, and cuts its text out of
-// that of its whole else chain.
-func (s *Set) sourceAt(place string) RuleSource {
+// RuleAt finds the rule, or the branch, that stands at file:line as in
+// [engine.Decision.Rule]. Where there is none the result has nothing but the place.
+func (s *Set) RuleAt(place string) RuleSource {
 	if place == "" {
 		return RuleSource{}
 	}
@@ -87,7 +89,7 @@ func (s *Set) sourceAt(place string) RuleSource {
 				if r.Default { // of which OPA keeps the first word alone
 					text += " " + string(r.Head.Location.Text)
 				}
-				if r.Else != nil {
+				if r.Else != nil { // whose text ends that of the chain
 					text = strings.TrimSuffix(text, string(r.Else.Location.Text))
 				}
 				return RuleSource{Place: place, Line: r.Location.Row, Text: strings.TrimRight(text, " \t\n"), Title: titleOf(chain)}

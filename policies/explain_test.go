@@ -26,7 +26,7 @@ func changesText(x Explanation) []string {
 
 func TestExplainTheDefaultPolicy(t *testing.T) {
 	t.Parallel()
-	x := load(t, Options{}).Explain(failed(t))
+	x := load(t, Options{}).Explain(t.Context(), failed(t))
 	if x.Decision.Action != engine.Fallback {
 		t.Fatalf("got %+v", x.Decision)
 	}
@@ -73,7 +73,7 @@ func TestExplainFindsThePolicysOwnBoundaries(t *testing.T) {
 		set := load(t, Options{Params: map[string]any{"slow": 7000}}, "package fourgate\n\n"+text)
 		q := failed(t)
 		change(&q)
-		got := changesText(set.Explain(q))
+		got := changesText(set.Explain(t.Context(), q))
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s\n(-want +got):\n%s", text, diff)
 		}
@@ -113,7 +113,7 @@ func TestExplainOnThePolicysClock(t *testing.T) {
 	set := load(t, Options{Location: berlin}, "package fourgate\n\ndecision := {\"action\": \"abort\", \"reason\": sprintf(\"h%d\", [input.clock.hour])}")
 	q := failed(t)
 	q.Now = time.Date(2026, 11, 30, 23, 30, 0, 0, time.UTC)
-	x := set.Explain(q)
+	x := set.Explain(t.Context(), q)
 	if x.Decision.Reason.String() != "h0" || !strings.Contains(string(AppendQuestion(nil, &x.Question)), `"date":"2026-12-01","weekday":"tuesday","hour":0,"minute":30`) {
 		t.Errorf("reason %v, question %s", x.Decision.Reason, AppendQuestion(nil, &x.Question))
 	}
@@ -125,7 +125,7 @@ func TestExplainOddPolicies(t *testing.T) {
 	t.Parallel()
 	f := func(text string, check func(Explanation) bool) {
 		t.Helper()
-		if x := load(t, Options{}, "package fourgate\n\n"+text).Explain(failed(t)); !check(x) {
+		if x := load(t, Options{}, "package fourgate\n\n"+text).Explain(t.Context(), failed(t)); !check(x) {
 			t.Errorf("%s: got %+v", text, x)
 		}
 	}
@@ -147,6 +147,6 @@ func BenchmarkExplain(b *testing.B) {
 	set := load(b, Options{Memory: -1})
 	q := failed(b)
 	for b.Loop() {
-		set.Explain(q)
+		set.Explain(b.Context(), q)
 	}
 }

@@ -114,7 +114,10 @@ func (f *explainFlags) run(ctx context.Context, e *env, source string) error {
 	if err := sameParams(x.params, set.Params()); err != nil {
 		return err
 	}
-	why := set.Explain(x.question)
+	why := set.Explain(ctx, x.question)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	if f.json {
 		return json.NewEncoder(e.stdout).Encode(explanationJSON(&x, &why))
 	}

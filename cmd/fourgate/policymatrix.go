@@ -169,8 +169,7 @@ func sourcesOf(set *policies.Set, m *matrix.Matrix) map[string]string {
 	texts := map[string]string{}
 	for _, a := range m.Answers {
 		if _, known := texts[a.Decision.Rule]; !known && a.Decision.Rule != "" {
-			rule := set.Explain(m.Facts.Question(a.Cell)).Rule
-			texts[rule.Place] = rule.Text
+			texts[a.Decision.Rule] = set.RuleAt(a.Decision.Rule).Text
 		}
 	}
 	return texts
