@@ -31,12 +31,13 @@ func policyNewCommand(e *env) *cobra.Command {
 			if err := writePlugin(dir, plain); err != nil {
 				return fmt.Errorf("cannot write policy: %w", err)
 			}
-			from := embeddedSource
+			from, beside := embeddedSource, ""
 			if profile != "" {
-				from = profilePrefix + profile
+				from, beside = profilePrefix+profile, "-profile "+profile+" "
 			}
-			_, err = fmt.Fprintf(e.stdout, "%s is a policy. Next:\n\n  fourgate policy test %s\n  fourgate policy check %s\n  fourgate policy diff -fact request.caller=batch %s %s\n\nThen change %s, and its tests.\n",
-				dir, dir, dir, from, dir, filepath.Join(dir, "policy.rego"))
+			_, err = fmt.Fprintf(e.stdout, "%[1]s is a policy. Next:\n\n  fourgate policy test %[2]s%[1]s\n  fourgate policy check %[2]s%[1]s\n"+
+				"  fourgate policy diff -fact request.caller=batch %[3]s %[1]s\n\nThen change %[4]s, and its tests.\n",
+				dir, beside, from, filepath.Join(dir, "policy.rego"))
 			return err
 		},
 	}

@@ -77,7 +77,11 @@ func Files(name, dir, profile string) ([]File, error) {
 	data := struct {
 		Name, Dir string
 		Base      base
-	}{name, dir, from}
+		Beside    string // the flag for the commands that load the policy beside its base
+	}{Name: name, Dir: dir, Base: from}
+	if profile != "" {
+		data.Beside = "-profile " + profile + " "
+	}
 	entries, err := templates.ReadDir("template")
 	if err != nil {
 		return nil, fmt.Errorf("cannot read templates: %w", err)
