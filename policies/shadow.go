@@ -2,6 +2,7 @@ package policies
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -120,7 +121,7 @@ func (s *Shadows) offer(candidate engine.Policy, q *engine.Question, live engine
 	}
 	if len(s.jobs) < cap(s.jobs) { // else the copy would be for nothing
 		select {
-		case s.jobs <- shadowJob{candidate, q.Clone(), engine.AnswerOf(live)}:
+		case s.jobs <- shadowJob{candidate, q.Clone(), answerTo(q, live)}:
 			return
 		default:
 		}
@@ -134,7 +135,7 @@ func (s *Shadows) compare(j shadowJob) {
 		RequestID: q.RequestID, Seq: q.Seq, At: q.Now, Group: q.Group, Cell: engine.CellOf(q), From: j.live,
 	}
 	defer s.asked.Inc()
-	d.To = engine.AnswerOf(s.ask(j.candidate, q))
+	d.To = answerTo(q, s.ask(j.candidate, q))
 	if d.From.Differs(d.To) == engine.DiffersNot {
 		return
 	}
@@ -144,6 +145,19 @@ func (s *Shadows) compare(j shadowJob) {
 	if s.sink != nil {
 		s.sink.Disagreed(d)
 	}
+}
+
+// noChannel stands for every channel that a question doesn't offer: no attempt can go
+// there, and a policy can make its name of anything, such as what a caller has sent.
+const noChannel = "?"
+
+// answerTo is what is compared and kept of the answer to a question.
+func answerTo(q *engine.Question, d engine.Decision) engine.Answer {
+	a := engine.AnswerOf(d)
+	if a.Channel != "" && !slices.Contains(q.Fallback, a.Channel) {
+		a.Channel = noChannel
+	}
+	return a
 }
 
 // faultPanic is how a candidate that panics is counted. In the ledger it is an error as

@@ -118,6 +118,25 @@ func TestShadowTellsOfDisagreements(t *testing.T) {
 	}
 }
 
+// What a policy calls a channel that isn't there may be anything, a caller's key for one,
+// and is neither kept nor a difference.
+func TestShadowKeepsNoNamesOfPolicies(t *testing.T) {
+	t.Parallel()
+	r := openShadows(t, 8)
+	to := func(channel string) engine.Policy {
+		return always(engine.Decision{Action: engine.Fallback, Reason: reasonOf(t, "odd"), Channel: channel})
+	}
+	q := failed(t)
+	for _, candidate := range []string{"a caller's key", q.Fallback[0]} {
+		r.Beside(to("another of its keys"), to(candidate)).Decide(&q)
+	}
+	r.awaitAsked(t, 2)
+	all := r.heard.all()
+	if len(all) != 1 || all[0].From.Channel != noChannel || all[0].To.Channel != q.Fallback[0] {
+		t.Errorf("heard %+v", all)
+	}
+}
+
 // TestShadowThatHangs asks a thousand questions beside a candidate that never answers.
 func TestShadowThatHangs(t *testing.T) {
 	t.Parallel()
