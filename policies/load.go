@@ -96,6 +96,10 @@ const maxParams = 256 << 10
 // memory.
 const maxData = 32 << 20
 
+// maxDatum bounds one text of params or data in bytes. Many builtins read all of a text, or
+// of two of them times each other, in one step, inside which no time limit is looked at.
+const maxDatum = 8 << 10
+
 // set makes a set of the program and what is the set's own.
 func (p *program) set(ctx context.Context, opts Options) (*Set, error) {
 	var ps problems
@@ -149,11 +153,34 @@ func (ps *problems) object(argument string, from map[string]any, limit int) ast.
 	if err == nil {
 		v, err = ast.ValueFromReader(bytes.NewReader(text))
 	}
+	if err == nil {
+		if member, size := longText(v.(ast.Object)); size > 0 {
+			err = fmt.Errorf("%q has a text of %d bytes, the limit is %d; write a list of shorter ones", member, size, maxDatum)
+		}
+	}
 	if err != nil {
 		ps.addTo(argument, "cannot use policy %s: %v", argument, err)
 		return ast.NewObject()
 	}
 	return v.(ast.Object)
+}
+
+// longText finds a text that is too long: the member that has it and its size, 0 if there
+// is none.
+func longText(o ast.Object) (member string, size int) {
+	o.Until(func(k, v *ast.Term) bool {
+		for _, t := range []*ast.Term{k, v} {
+			ast.WalkTerms(t, func(t *ast.Term) bool {
+				if s, ok := t.Value.(ast.String); ok && len(s) > maxDatum {
+					size = len(s)
+				}
+				return size > 0
+			})
+		}
+		member = string(k.Value.(ast.String))
+		return size > 0
+	})
+	return member[:min(len(member), maxShown)], size
 }
 
 // revision hashes what the policy is made of, but for where its files stand: the same

@@ -154,6 +154,8 @@ func TestRefusedDataAndFiles(t *testing.T) {
 	f("params", Options{Data: map[string]any{"params": 1}}, `data below "params"`)
 	f("our own packages", Options{Data: map[string]any{"fourgate": map[string]any{}}}, `data below "fourgate"`)
 	f("where a rule is", Options{Modules: acme, Data: map[string]any{"acme": map[string]any{"x": 1}}}, "p.rego:3:1: conflicting rule for data path acme/x")
+	f("a long text in params", Options{Modules: acme, Params: map[string]any{"x": []any{"y", strings.Repeat("x", maxDatum+1)}}}, `"x" has a text of 8193 bytes, the limit is 8192`)
+	f("a long name in data", Options{Modules: acme, Data: map[string]any{"x": map[string]any{strings.Repeat("x", maxDatum+1): 1}}}, `cannot use policy data: "x" has a text of 8193 bytes`)
 	f("long params", Options{Modules: acme, Params: map[string]any{"x": strings.Repeat("x", maxParams)}}, "the limit is 262144")
 	f("many files", Options{Modules: many}, "cannot use more than 1000 policy files")
 	f("much text", Options{Modules: large}, "cannot use more than 8388608 bytes")

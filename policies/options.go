@@ -30,13 +30,15 @@ type Options struct {
 	// only read.
 	Modules map[string]string
 	// Data are documents below data, such as a bundle's. Its names params and fourgate
-	// are refused. The map is copied.
+	// are refused. A text in it has at most 8 KiB, all together 32 MiB of JSON. The map is
+	// copied.
 	Data map[string]any
 	// Query is the decision's entry point, data.fourgate.decision if it is empty.
 	Query string
 	// Timeout bounds one evaluation; zero means 250 ms. A late one is tried once more.
 	Timeout time.Duration
-	// Params are data.params and input.params. The map is copied.
+	// Params are data.params and input.params. A text in it has at most 8 KiB, all together
+	// 256 KiB of JSON. The map is copied.
 	Params map[string]any
 	// Location is where the clock of input.clock hangs; nil means UTC.
 	Location *time.Location

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -161,7 +162,7 @@ const maxWhy = 400
 
 func because(err error) string {
 	text := err.Error()
-	return text[:min(len(text), maxWhy)]
+	return strings.ToValidUTF8(text[:min(len(text), maxWhy)], "")
 }
 
 // faultOf names what OPA reports.
