@@ -79,8 +79,7 @@ func find(path string, env Environment) (base string, files []string, diags Diag
 		return filepath.Dir(path), []string{path}, nil
 	}
 	for _, e := range entries {
-		if !e.IsDir() && !strings.HasPrefix(e.Name(), ".") &&
-			(strings.HasSuffix(e.Name(), ".hcl") || strings.HasSuffix(e.Name(), ".hcl.json")) {
+		if !e.IsDir() && IsPart(e.Name()) {
 			files = append(files, filepath.Join(path, e.Name()))
 		}
 	}
@@ -92,6 +91,12 @@ func find(path string, env Environment) (base string, files []string, diags Diag
 		}}
 	}
 	return path, files, diags
+}
+
+// IsPart says whether a file of this name, in a directory that is a configuration, is part
+// of it.
+func IsPart(name string) bool {
+	return !strings.HasPrefix(name, ".") && (strings.HasSuffix(name, ".hcl") || strings.HasSuffix(name, ".hcl.json"))
 }
 
 func unreadable(name string, err error) Diagnostic {

@@ -118,7 +118,7 @@ func Walk(root string, visit func(name string, isDir bool) error) error {
 		switch {
 		case hidden && entry.IsDir():
 			return filepath.SkipDir
-		case hidden, !entry.IsDir() && name != start && !isPolicy(entry.Name()):
+		case hidden, !entry.IsDir() && name != start && !IsPolicy(entry.Name()):
 			return nil
 		}
 		return visit(filepath.Clean(name), entry.IsDir())
@@ -134,7 +134,8 @@ func throughLink(root string) string {
 	return root
 }
 
-func isPolicy(name string) bool {
+// IsPolicy says whether a file of this name, below a directory of policies, is one.
+func IsPolicy(name string) bool {
 	return strings.HasSuffix(name, ".rego") && !strings.HasSuffix(name, "_test.rego")
 }
 
@@ -164,7 +165,7 @@ func (s *sources) addFile(name string) {
 func below(own map[string]string, profile string) map[string]string {
 	texts := map[string]string{}
 	err := fs.WalkDir(embedded, ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !isPolicy(name) || name == "entry.rego" && profile != "" {
+		if err != nil || entry.IsDir() || !IsPolicy(name) || name == "entry.rego" && profile != "" {
 			return err
 		}
 		if rest, found := strings.CutPrefix(name, "profiles/"); found && path.Dir(rest) != profile && !mention(own, path.Dir(rest)) {

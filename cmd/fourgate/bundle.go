@@ -71,7 +71,7 @@ func (c *compiler) open(ctx context.Context, path string, e *env, logger *slog.L
 
 // openAll is open for a command that reports the diagnostics itself.
 func (c *compiler) openAll(ctx context.Context, path string, e *env, logger *slog.Logger) (*loaded, *bundleSource, hcl.Diagnostics) {
-	l, diags := c.load(ctx, path, e)
+	l, _, diags := c.load(ctx, path, e)
 	if l == nil || l.config.Policy.Bundle == nil {
 		return l, nil, diags
 	}

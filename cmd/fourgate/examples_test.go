@@ -131,7 +131,7 @@ func exampleModel(t *testing.T, name string) (model string, channels []string) {
 	t.Helper()
 	var out bytes.Buffer
 	e := &env{stdout: &out, stderr: &out, lookup: func(string) (string, bool) { return "", false }, now: time.Now}
-	l, diags := newCompiler(openHost(t)).load(t.Context(), filepath.Join("..", "..", "testdata", "examples", name+".hcl"), e)
+	l, _, diags := newCompiler(openHost(t)).load(t.Context(), filepath.Join("..", "..", "testdata", "examples", name+".hcl"), e)
 	if l == nil {
 		t.Fatal(diags)
 	}

@@ -1,15 +1,11 @@
 package main
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"io"
+	"errors"
 	"io/fs"
 	"log/slog"
-	"os"
-	"path/filepath"
+	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -19,110 +15,90 @@ import (
 // in several steps.
 const settle = 200 * time.Millisecond
 
-// watchFiles tells of changes to the content of files, and of what is below those that are
-// directories. It watches directories, since a file is often replaced rather than written.
-// A change that leaves the content as it was, which last is the digest of, says nothing.
-// Where watching isn't possible it says so and stays silent: SIGHUP works everywhere. stop
-// ends it and waits.
-func watchFiles(files []string, last []byte, logger *slog.Logger) (changes <-chan struct{}, stop func()) {
+// watchFiles tells of changes to what was read, also of those since then. It watches
+// directories, since a file is often replaced rather than written. A change that leaves the
+// contents as they were says nothing. Where watching isn't possible it says so and stays
+// silent: SIGHUP works everywhere. stop ends it and waits.
+func watchFiles(read reading, logger *slog.Logger) (changes <-chan struct{}, stop func()) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
-		logger.Warn("cannot watch the configuration's files; send SIGHUP to reload", "error", err)
+		logger.Warn(cannotWatch, "error", err)
 		return nil, func() {}
 	}
-	for _, dir := range directories(files) {
-		if err := w.Add(dir); err != nil {
-			logger.Warn("cannot watch the configuration's files; send SIGHUP to reload", "error", err)
-		}
-	}
-	out, done := make(chan struct{}), make(chan struct{})
-	quit := make(chan struct{})
+	f := &fileWatch{watcher: w, read: read, logger: logger, out: make(chan struct{}), quit: make(chan struct{})}
+	f.look()
+	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		tellChanges(w, files, last, out, quit)
+		f.run()
 	}()
-	return out, func() {
-		close(quit)
+	return f.out, func() {
+		close(f.quit)
 		_ = w.Close() // its descriptors are freed; nothing is lost
 		<-done
 	}
 }
 
-func tellChanges(w *fsnotify.Watcher, files []string, last []byte, out chan<- struct{}, quit <-chan struct{}) {
-	rest := time.NewTimer(settle)
-	for {
-		select {
-		case <-quit:
-			return
-		case event, open := <-w.Events:
-			if !open {
-				return
-			}
-			// The ledger is often beside the configuration, and is written all the time.
-			if concerns(files, event.Name) {
-				rest.Reset(settle)
-			}
-		case _, open := <-w.Errors:
-			if !open {
-				return
-			}
-		case <-rest.C:
-			now := digest(files)
-			if bytes.Equal(now, last) {
-				continue
-			}
-			last = now
-			select {
-			case out <- struct{}{}:
-			case <-quit:
-				return
-			}
+const cannotWatch = "cannot watch the configuration's files; send SIGHUP to reload"
+
+// fileWatch is a watch whose goroutine runs.
+type fileWatch struct {
+	watcher *fsnotify.Watcher
+	read    reading // the contents are those that were told of
+	places  places
+	logger  *slog.Logger
+	warned  bool
+	out     chan struct{}
+	quit    chan struct{}
+}
+
+// look watches the directories in which the inputs are by now: there are new ones, and
+// links that lead elsewhere.
+func (f *fileWatch) look() {
+	f.places = f.read.inputs.places()
+	for _, dir := range f.watcher.WatchList() {
+		if !slices.Contains(f.places.dirs, dir) {
+			_ = f.watcher.Remove(dir) // it is gone anyway, if this fails
+		}
+	}
+	for _, dir := range f.places.dirs {
+		if err := f.watcher.Add(dir); err != nil && !errors.Is(err, fs.ErrNotExist) && !f.warned {
+			f.warned = true
+			f.logger.Warn(cannotWatch, "error", err)
 		}
 	}
 }
 
-// concerns says whether a change at path can change the content of files, or of what is
-// below those that are directories. Kubernetes changes a file by way of a link beside it
-// whose name begins with two dots.
-func concerns(files []string, path string) bool {
-	path = filepath.Clean(path)
-	return strings.HasPrefix(filepath.Base(path), "..") || slices.ContainsFunc(files, func(f string) bool {
-		f = filepath.Clean(f)
-		return path == f || strings.HasPrefix(path, f+string(filepath.Separator))
-	})
-}
-
-// directories are those that files stand in, and all below those that are directories.
-func directories(files []string) []string {
-	var dirs []string
-	for _, f := range files {
-		dirs = append(dirs, filepath.Dir(f))
-		_ = filepath.WalkDir(f, func(path string, d fs.DirEntry, err error) error {
-			if err == nil && d.IsDir() {
-				dirs = append(dirs, path)
+func (f *fileWatch) run() {
+	rest := time.NewTimer(settle)
+	for {
+		select {
+		case <-f.quit:
+			return
+		case event, open := <-f.watcher.Events:
+			if !open {
+				return
 			}
-			return nil // what can't be read is reported by whoever loads it
-		})
-	}
-	slices.Sort(dirs)
-	return slices.Compact(dirs)
-}
-
-// digest is a hash of the contents of files and of what is below those that are
-// directories; what can't be read counts as empty.
-func digest(files []string) []byte {
-	h := sha256.New()
-	for _, f := range files {
-		_ = filepath.WalkDir(f, func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() {
-				return nil
+			if f.places.concerned(event.Name) {
+				rest.Reset(settle)
 			}
-			content, _ := os.ReadFile(path)
-			sum := sha256.Sum256(content)
-			_, _ = io.WriteString(h, path)
-			_, _ = h.Write(sum[:])
-			return nil
-		})
+		case _, open := <-f.watcher.Errors:
+			if !open {
+				return
+			}
+			rest.Reset(settle) // events may be lost
+		case <-rest.C:
+			f.look() // first, so that no change after the next line goes by unseen
+			now := f.read.inputs.now()
+			if maps.Equal(now, f.read.contents) {
+				continue
+			}
+			f.read.contents = now
+			select {
+			case f.out <- struct{}{}:
+			case <-f.quit:
+				return
+			}
+		}
 	}
-	return h.Sum(nil)
 }

@@ -1,12 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	_ "time/tzdata" // for policy.timezone: an image from scratch has no time zones, and they are 450 kB
@@ -24,6 +24,7 @@ import (
 // loaded is a configuration with everything that it names, ready to serve.
 type loaded struct {
 	config *hcl.Config
+	read   reading
 	named  hcl.Named
 	parts  proxy.Parts
 	// candidates are asked beside the policies of parts: by group, that of all groups by
@@ -50,43 +51,32 @@ const maxReadings = 5
 // problem of all of them in one run. The result is nil if one of them is an error. It is of
 // one moment: a configuration whose files change while they are read is read again.
 // Policies that come from a bundle are left out; see [compiler.withBundle].
-func (c *compiler) load(ctx context.Context, path string, e *env) (*loaded, hcl.Diagnostics) {
+func (c *compiler) load(ctx context.Context, path string, e *env) (*loaded, reading, hcl.Diagnostics) {
+	world := hcl.Environment{LookupEnv: e.lookup}
+	config, named, _ := hcl.LoadNamed(path, world) // only to know what to look at before all of it is read
+	read := reading{inputs: inputsOf(path, config, named)}
 	for range maxReadings {
-		l, files, diags := c.read(ctx, path, e)
-		if ctx.Err() != nil || bytes.Equal(files.before, digest(files.names)) {
-			return l, diags
+		read.contents = read.inputs.now()
+		config, named, diags := hcl.LoadNamed(path, world)
+		l, more := c.compile(ctx, named)
+		inputs := inputsOf(path, config, named)
+		if ctx.Err() == nil && !(inputs.equal(read.inputs) && maps.Equal(inputs.now(), read.contents)) {
+			read.inputs = inputs
+			continue
 		}
+		more.Illustrate(world)
+		diags = append(diags, more...)
+		diags.Sort()
+		if diags.HasErrors() {
+			return nil, read, diags
+		}
+		l.config, l.parts.Catalog, l.read = config, config.Catalog, read
+		return l, read, diags
 	}
-	return nil, hcl.Diagnostics{{
+	return nil, read, hcl.Diagnostics{{
 		Summary: "Files change while they are read", File: path,
 		Detail: "No two readings have found the same. Write files beside their places and rename them, or wait until they rest.",
 	}}
-}
-
-// reading are the files of a configuration, and the digest of them before those that it
-// names were read.
-type reading struct {
-	names  []string
-	before []byte
-}
-
-func (c *compiler) read(ctx context.Context, path string, e *env) (*loaded, reading, hcl.Diagnostics) {
-	world := hcl.Environment{LookupEnv: e.lookup}
-	config, named, diags := hcl.LoadNamed(path, world)
-	files := reading{names: namedFiles(named)}
-	if config != nil {
-		files.names = filesOf(config)
-	}
-	files.before = digest(files.names)
-	l, more := c.compile(ctx, named)
-	more.Illustrate(world)
-	diags = append(diags, more...)
-	diags.Sort()
-	if diags.HasErrors() {
-		return nil, files, diags
-	}
-	l.config, l.parts.Catalog = config, config.Catalog
-	return l, files, diags
 }
 
 // assemble compiles what a good configuration names.

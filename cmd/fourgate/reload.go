@@ -5,12 +5,9 @@ import (
 	"errors"
 	"os"
 	"os/signal"
-	"slices"
-	"strings"
 	"syscall"
 
 	"github.com/fourgate-dev/fourgate/hcl"
-	"github.com/fourgate-dev/fourgate/plugins"
 	"github.com/fourgate-dev/fourgate/policies/bundle"
 )
 
@@ -25,15 +22,17 @@ const (
 // configuration was made of.
 type changeWatch struct {
 	hangup  chan os.Signal
-	files   []string
+	read    reading
 	changes <-chan struct{}
 	stop    func()
 }
 
 func (a *app) watchChanges() *changeWatch {
-	w := &changeWatch{hangup: make(chan os.Signal, 1), files: filesOf(a.config)}
+	a.turn.Lock()
+	w := &changeWatch{hangup: make(chan os.Signal, 1), read: a.serving.read}
+	a.turn.Unlock()
 	signal.Notify(w.hangup, syscall.SIGHUP)
-	w.changes, w.stop = watchFiles(w.files, digest(w.files), a.logger)
+	w.changes, w.stop = watchFiles(w.read, a.logger)
 	return w
 }
 
@@ -52,28 +51,32 @@ func (a *app) reloadOnChange(ctx context.Context, w *changeWatch, e *env, path s
 			asked, by = true, byHangup
 		case <-w.changes:
 		}
-		config := a.reload(ctx, e, path, by)
+		serves, read := a.reload(ctx, e, path, by)
 		if asked {
 			a.askForBundle(ctx)
 		}
-		if config == nil || slices.Equal(filesOf(config), w.files) {
-			continue
+		if !serves {
+			// Whoever mends it may do so in a file that only the refused one has.
+			read = w.read.with(read)
 		}
-		// The first look at other files counts as a change: they may have been written
-		// since they were read.
-		w.stop()
-		w.files = filesOf(config)
-		w.changes, w.stop = watchFiles(w.files, nil, a.logger)
+		if !read.inputs.equal(w.read.inputs) {
+			w.stop()
+			w.changes, w.stop = watchFiles(read, a.logger)
+		}
+		w.read = read
 	}
 }
 
 // reload swaps the configuration and the listener's certificate. A bad one is refused with
 // its diagnostics, and the running one stays; requests in flight end under the one that
-// they began with. It returns the configuration that serves now, nil for a refused one.
-func (a *app) reload(ctx context.Context, e *env, path, by string) *hcl.Config {
+// they began with. It says whether the configuration serves now, and what it was made of.
+func (a *app) reload(ctx context.Context, e *env, path, by string) (serves bool, read reading) {
 	a.turn.Lock()
 	old := a.source
-	l, source, diags := a.prepare(ctx, e, path)
+	l, read, source, diags := a.prepare(ctx, e, path)
+	if ctx.Err() != nil {
+		l, diags = nil, nil // the program ends, and what is missing now isn't anybody's mistake
+	}
 	if err := report(e.stderr, diags, false); err != nil {
 		a.logger.Error("cannot report the diagnostics of a reload", "error", err)
 	}
@@ -88,9 +91,11 @@ func (a *app) reload(ctx context.Context, e *env, path, by string) *hcl.Config {
 		if source != old {
 			source.close()
 		}
-		errs, _ := diags.Count()
-		a.logger.Error("reload refused: the running configuration stays", "errors", errs)
-		return nil
+		if ctx.Err() == nil {
+			errs, _ := diags.Count()
+			a.logger.Error("reload refused: the running configuration stays", "errors", errs)
+		}
+		return false, read
 	}
 	a.put(l, by)
 	if source != old {
@@ -106,15 +111,15 @@ func (a *app) reload(ctx context.Context, e *env, path, by string) *hcl.Config {
 	if source != old {
 		old.close() // which may wait for a bundle that waits for its turn
 	}
-	return l.config
+	return true, read
 }
 
 // prepare loads a configuration with its bundle: the one in force if it comes from the
 // same place, or else one from a new source.
-func (a *app) prepare(ctx context.Context, e *env, path string) (*loaded, *bundleSource, hcl.Diagnostics) {
-	l, diags := a.compiler.load(ctx, path, e)
+func (a *app) prepare(ctx context.Context, e *env, path string) (*loaded, reading, *bundleSource, hcl.Diagnostics) {
+	l, read, diags := a.compiler.load(ctx, path, e)
 	if l == nil || l.config.Policy.Bundle == nil {
-		return l, nil, diags
+		return l, read, nil, diags
 	}
 	var source *bundleSource
 	var more hcl.Diagnostics
@@ -127,7 +132,7 @@ func (a *app) prepare(ctx context.Context, e *env, path string) (*loaded, *bundl
 	if diags = append(diags, more...); diags.HasErrors() {
 		l = nil
 	}
-	return l, source, diags
+	return l, read, source, diags
 }
 
 // useBundle puts a new bundle in force under the configuration that serves. Its error
@@ -201,42 +206,4 @@ func serverOf(c *hcl.Config) hcl.Server {
 	s := c.Server
 	s.Certificate = nil
 	return s
-}
-
-// filesOf are the files and directories that a configuration was made of.
-func filesOf(c *hcl.Config) []string {
-	policies := []hcl.NamedPolicy{{Policy: c.Policy}}
-	for _, g := range c.Spec.Groups {
-		policies = append(policies, hcl.NamedPolicy{Policy: c.PolicyOf(g.Name)})
-	}
-	files := append(slices.Clone(c.Files), namedFiles(hcl.Named{Policies: policies, Classifiers: c.Classifiers})...)
-	slices.Sort(files)
-	return slices.Compact(files)
-}
-
-// namedFiles are the files and directories that a configuration names.
-func namedFiles(n hcl.Named) []string {
-	var files []string
-	for _, p := range n.Policies {
-		files = append(files, p.Policy.Paths...)
-		if p.Policy.Shadow != nil {
-			files = append(files, p.Policy.Shadow.Paths...)
-		}
-	}
-	for _, m := range n.Classifiers {
-		if isFile(m.Module) {
-			files = append(files, m.Module)
-		}
-		if m.Shadow != nil && isFile(m.Shadow.Module) {
-			files = append(files, m.Shadow.Module)
-		}
-	}
-	slices.Sort(files)
-	return slices.Compact(files)
-}
-
-// isFile says whether a module is a file, which may change, and neither part of the program
-// nor an artifact.
-func isFile(module string) bool {
-	return !strings.HasPrefix(module, plugins.BuiltinPrefix) && !strings.Contains(module, "://")
 }

@@ -333,7 +333,7 @@ func TestReloadRenewsTheCertificate(t *testing.T) {
 	e := &env{now: time.Now, stdin: strings.NewReader(""), stdout: io.Discard, stderr: newOutput(),
 		lookup: func(string) (string, bool) { return "", false }}
 	c := newCompiler(openHost(t))
-	l, diags := c.load(t.Context(), s.config, e)
+	l, _, diags := c.load(t.Context(), s.config, e)
 	if l == nil {
 		t.Fatal(diags)
 	}
