@@ -39,7 +39,8 @@
 // says so in Retry-After beside it. A refusal that cost no upstream call (a rate, no
 // free channel) whose wait is at most a minute invites them back instead: Retry-After,
 // Retry-After-Ms and no X-Should-Retry. Whole answers carry X-Should-Retry: false too,
-// for a client that would replay a 200 whose body it lost.
+// for a client that would replay a 200 whose body it lost. SDKs that read none of it are
+// known by their bodies (replay.go): the engine has them pay for what they repeat.
 //
 // # A caller that leaves
 //

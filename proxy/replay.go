@@ -38,9 +38,10 @@ func (x *exchange) identify() {
 		return
 	}
 	b := append(make([]byte, 0, 128), x.request.BodyHash[:]...)
+	kind := "whole "
 	if x.route.stream {
-		b = append(b, 's')
+		kind = "stream "
 	}
-	b = append(b, '/') // in no model's name that a path carries
+	b = append(b, kind...)
 	x.request.BodyHash = sha256.Sum256(append(b, x.route.model...))
 }
