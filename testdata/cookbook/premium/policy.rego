@@ -2,7 +2,7 @@ package fourgate
 
 # METADATA
 # title: The whole budget is for premium callers
-# description: A limit that is no tighter than the group's own budget would be refused, so it isn't named.
+# description: A limit above the group's own budget would be refused, so it isn't named.
 route := object.union_n([{"reason": "standard_service"}, attempts, deadline]) if {
 	not input.request.caller in data.params.premium
 }
