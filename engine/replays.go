@@ -38,9 +38,10 @@ const replayGrace = 10 * time.Second
 // is served as any request, so that a person's second try after a recovery works. It
 // costs and never earns, so nobody gains by looking like one.
 type replays struct {
-	latest atomic.Int64 // when the last entry is over, as Unix nanoseconds
+	latest atomic.Int64 // when the last entry is over; 0: there never was one
 
 	mu      sync.Mutex
+	epoch   time.Time // of the first entry; it is there before latest and stays
 	entries map[replayKey]replay
 	ring    []replayKey // in the order in which they came, a circle once it is full
 	next    int         // the oldest place of the full ring
@@ -49,7 +50,7 @@ type replays struct {
 type replayKey [16]byte
 
 type replay struct {
-	until  int64 // Unix nanoseconds
+	until  int64 // nanoseconds since the epoch: a wall clock that is set changes nothing
 	slot   int32 // in the ring
 	count  int16 // how often it has failed
 	status int16 // that the caller got last
@@ -127,7 +128,7 @@ func (s *Standing) conclude(now time.Time, req *Request, deadline time.Duration,
 	if least := now.Add(replayGrace); until.Before(least) {
 		until = least
 	}
-	s.replays.remember(req.replayKey(), until, req.replay.count+1, r.status)
+	s.replays.remember(now, req.replayKey(), until, req.replay.count+1, r.status)
 }
 
 // repeatable says whether an SDK may send the request again by itself, and whether that
@@ -154,13 +155,18 @@ func (r *Record) repeatable() bool {
 	return false
 }
 
-func (m *replays) any(now time.Time) bool { return now.UnixNano() < m.latest.Load() }
+func (m *replays) any(now time.Time) bool {
+	latest := m.latest.Load()
+	return latest != 0 && m.since(now) < latest
+}
+
+func (m *replays) since(t time.Time) int64 { return int64(t.Sub(m.epoch)) }
 
 func (m *replays) find(now time.Time, k replayKey) (replay, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e, known := m.entries[k]
-	return e, known && now.UnixNano() < e.until
+	return e, known && m.since(now) < e.until
 }
 
 func (m *replays) forget(k replayKey) {
@@ -169,17 +175,17 @@ func (m *replays) forget(k replayKey) {
 	delete(m.entries, k)
 }
 
-func (m *replays) remember(k replayKey, until time.Time, count, status int) {
+func (m *replays) remember(now time.Time, k replayKey, until time.Time, count, status int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e, known := m.entries[k]
 	if !known {
 		if m.entries == nil {
-			m.entries = map[replayKey]replay{}
+			m.entries, m.epoch = map[replayKey]replay{}, now
 		}
 		e.slot = m.place(k)
 	}
-	e.until = max(e.until, until.UnixNano())
+	e.until = max(e.until, m.since(until))
 	e.count, e.status = int16(min(count, maxReplayCount)), int16(status)
 	m.entries[k] = e
 	m.latest.Store(max(m.latest.Load(), e.until))

@@ -17,10 +17,10 @@ func TestTheMemoryOfReplaysIsBounded(t *testing.T) {
 	}
 	const flood = 2 * maxReplays
 	for i := range flood {
-		m.remember(key(i), now.Add(time.Minute), 1, 503)
+		m.remember(now, key(i), now.Add(time.Minute), 1, 503)
 		if i%3 == 0 {
 			m.forget(key(i)) // leaves a place that isn't its own any more
-			m.remember(key(i), now.Add(time.Minute), 2, 503)
+			m.remember(now, key(i), now.Add(time.Minute), 2, 503)
 		}
 	}
 	if len(m.entries) > maxReplays || len(m.ring) > maxReplays {
