@@ -141,23 +141,32 @@ func IsPolicy(name string) bool {
 
 func (s *sources) addFile(name string) {
 	info, err := os.Stat(name)
-	switch {
-	case err != nil:
-		s.problems.add(name, "cannot read this policy file: %v", err)
-		return
-	case !info.Mode().IsRegular(): // reading a pipe may never end
-		s.problems.add(name, "cannot use this as a policy file: it is a directory, a pipe or a device; rename it")
-		return
-	case info.Size() > maxFile:
-		s.problems.add(name, "cannot use a policy file of %d bytes; split it, the limit is %d", info.Size(), maxFile)
-		return
-	}
-	text, err := os.ReadFile(name)
 	if err != nil {
 		s.problems.add(name, "cannot read this policy file: %v", err)
 		return
 	}
-	s.add(filepath.ToSlash(name), string(text))
+	if text, ok := s.problems.readFile(name, info); ok {
+		s.add(filepath.ToSlash(name), text)
+	}
+}
+
+// readFile reads a policy file of a size that can be used. A pipe or a device, which may
+// have no end, is none.
+func (ps *problems) readFile(name string, info fs.FileInfo) (text string, ok bool) {
+	switch {
+	case !info.Mode().IsRegular():
+		ps.add(name, "cannot use this as a policy file: it is a directory, a pipe or a device; rename it")
+		return "", false
+	case info.Size() > maxFile:
+		ps.add(name, "cannot use a policy file of %d bytes; split it, the limit is %d", info.Size(), maxFile)
+		return "", false
+	}
+	raw, err := os.ReadFile(name)
+	if err != nil {
+		ps.add(name, "cannot read this policy file: %v", err)
+		return "", false
+	}
+	return string(raw), true
 }
 
 // below are the embedded files that stand below the user's own, by name: the default

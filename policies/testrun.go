@@ -147,15 +147,19 @@ func RunTests(ctx context.Context, opts TestOptions) (*TestReport, error) {
 // run runs the tests once, and fills in the report's coverage if that is wanted.
 func (opts *TestOptions) run(ctx context.Context, covered bool, report *TestReport) ([]*tester.Result, error) {
 	var ps problems
-	ps.checkReadable(opts.Paths)
-	if len(ps) > 0 {
-		return nil, ps.failed()
+	ps.checkPaths(opts.Paths)
+	if err := ps.failed(); err != nil {
+		return nil, err
 	}
-	own, store, err := tester.LoadWithParserOptions(opts.Paths, nil, ast.ParserOptions{
+	own, store, err := tester.LoadWithParserOptions(opts.Paths, ps.unfit, ast.ParserOptions{
 		ProcessAnnotation: true, RegoVersion: ast.RegoV1, Capabilities: capabilities(),
 	})
 	if err != nil {
 		return nil, ps.fromLoader(err)
+	}
+	ps.checkShape(own)
+	if err := ps.failed(); err != nil {
+		return nil, err
 	}
 	all := maps.Clone(own)
 	if !opts.Alone {
@@ -175,7 +179,8 @@ func (opts *TestOptions) run(ctx context.Context, covered bool, report *TestRepo
 		WithPathConflictsCheck(storage.NonEmpty(ctx, store, txn)).
 		WithEnablePrintStatements(true).
 		WithCapabilities(testCapabilities()).
-		WithUseTypeCheckAnnotations(true)
+		WithUseTypeCheckAnnotations(true).
+		WithStageAfterID(ps.weights())
 	runner := tester.NewRunner().SetCompiler(compiler).SetStore(store).SetModules(all).Filter(opts.Run)
 	var cov *cover.Cover
 	if covered {
@@ -186,7 +191,9 @@ func (opts *TestOptions) run(ctx context.Context, covered bool, report *TestRepo
 	}
 	found, err := runner.RunTests(ctx, txn)
 	if err != nil {
-		ps.fromOPA("", err)
+		if len(ps) == 0 {
+			ps.fromOPA("", err)
+		}
 		return nil, ps.failed()
 	}
 	var results []*tester.Result
@@ -199,23 +206,32 @@ func (opts *TestOptions) run(ctx context.Context, covered bool, report *TestRepo
 	return results, ctx.Err()
 }
 
-// checkReadable finds paths that aren't there, and files that OPA's loader would wait for.
-func (ps *problems) checkReadable(paths []string) {
+// checkPaths finds paths that aren't there.
+func (ps *problems) checkPaths(paths []string) {
 	for _, root := range paths {
 		if _, err := os.Stat(root); errors.Is(err, fs.ErrNotExist) {
 			ps.add(root, "cannot find this path; name a directory or a .rego file that exists")
-			continue
 		}
-		_ = filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.IsDir() {
-				return nil // the loader says what is wrong
-			}
-			if info, err := os.Stat(name); err == nil && !info.IsDir() && !info.Mode().IsRegular() {
-				ps.add(name, "cannot read this: it is a pipe or a device; remove it, or name the files one by one")
-			}
-			return nil
-		})
 	}
+}
+
+// unfit keeps files from OPA's loader that it, or the parser behind it, would never end
+// with, and notes why. It is a [loader.Filter].
+func (ps *problems) unfit(name string, info fs.FileInfo, _ int) bool {
+	switch {
+	case info.IsDir():
+		return false
+	case filepath.Ext(name) == ".rego":
+		text, ok := ps.readFile(name, info)
+		return !ok || !ps.checkNesting(name, text)
+	case !info.Mode().IsRegular():
+		ps.add(name, "cannot read this: it is a pipe or a device; remove it, or name the files one by one")
+	case info.Size() > maxData:
+		ps.add(name, "cannot use a data file of %d bytes; the limit is %d", info.Size(), maxData)
+	default:
+		return false
+	}
+	return true
 }
 
 // testCapabilities are a policy's and what OPA's tester itself calls in a table's rules.
