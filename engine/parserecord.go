@@ -65,6 +65,7 @@ type attemptForm struct {
 	Decision *struct {
 		Action    string            `json:"action"`
 		Channel   string            `json:"channel"`
+		Picked    string            `json:"picked"`
 		Reason    string            `json:"reason"`
 		Rule      string            `json:"rule"`
 		Gates     map[string]string `json:"gates"`
@@ -127,7 +128,9 @@ func (f *attemptForm) record() AttemptRecord {
 	}
 	if d := f.Decision; d != nil {
 		a.decided = true
-		a.decision = DecisionRecord{channel: d.Channel, rule: d.Rule, delay: fromMS(d.DelayMS), fault: cmp.Or(d.Fault, d.OldFault), effects: effectsOf(d.Effects)}
+		a.decision = DecisionRecord{
+			channel: d.Channel, picked: d.Picked, rule: d.Rule, delay: fromMS(d.DelayMS), fault: cmp.Or(d.Fault, d.OldFault), effects: effectsOf(d.Effects),
+		}
 		if d.Asked != nil {
 			a.decision.asked = d.Asked.asked()
 		}

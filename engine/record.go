@@ -56,6 +56,7 @@ type AttemptRecord struct {
 type DecisionRecord struct {
 	action    Action
 	channel   string
+	picked    string // of the question's fallbacks, by the policy
 	reason    Reason
 	rule      string
 	gates     Gates
@@ -178,6 +179,10 @@ func (d DecisionRecord) Action() Action { return d.action }
 
 // Channel returns the channel of the next attempt, empty if there is none.
 func (d DecisionRecord) Channel() string { return d.channel }
+
+// Picked returns the channel that the policy named for a fallback, empty if it named none
+// and so took the next one, and in records of older versions.
+func (d DecisionRecord) Picked() string { return d.picked }
 
 // Reason returns the policy's reason.
 func (d DecisionRecord) Reason() Reason { return d.reason }

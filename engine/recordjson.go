@@ -188,6 +188,9 @@ func (d *DecisionRecord) appendJSON(b []byte) []byte {
 	b = append(b, d.action.String()...)
 	b = append(b, `","channel":`...)
 	b = appendWord(b, d.channel)
+	if d.picked != "" {
+		b = appendString(append(b, `,"picked":`...), d.picked)
+	}
 	b = append(b, `,"reason":`...)
 	b = appendWord(b, d.reason.text)
 	b = append(b, `,"rule":`...)

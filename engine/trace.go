@@ -1,6 +1,9 @@
 package engine
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // trace is what every state may touch: the request, the standing, chance, the record,
 // and the storage of the outstanding instruction. It holds no plan.
@@ -89,6 +92,10 @@ func (t *trace) decide(d Decision) {
 	a.decision = DecisionRecord{
 		action: d.Action, reason: d.Reason, rule: d.Rule, gates: d.Gates, delay: delay, fault: d.Fault,
 		effects: recordedEffects(d.Effects), asked: askedOf(&t.question),
+	}
+	// Another name could be anything, and leads nowhere.
+	if d.Channel != "" && slices.Contains(t.question.Fallback, d.Channel) {
+		a.decision.picked = d.Channel
 	}
 }
 

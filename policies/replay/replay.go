@@ -214,6 +214,9 @@ func foreseen(q *engine.Question, d engine.Decision) Effect {
 	e := Effect{Reason: d.Reason, Rule: d.Rule, Interlock: engine.Foresee(q, d), Fault: d.Fault}
 	if _, follows := engine.Follows(q, d); follows {
 		e.Action, e.Channel = d.Action, d.Channel
+		if d.Action == engine.Fallback && d.Channel == "" {
+			e.Channel = q.Fallback[0] // as far as it was known; there is one, or nothing would follow
+		}
 	}
 	return e
 }
@@ -231,9 +234,7 @@ func (p past) same(q *engine.Question, d engine.Decision) bool {
 	if d.Action != p.Action() {
 		return !follows && !went
 	}
-	// A decision that names no channel takes what is next, which is most often the one
-	// that was taken.
-	sameChannel := d.Action != engine.Fallback || d.Channel == "" || p.Channel() == "" || d.Channel == p.Channel()
+	sameChannel := d.Action != engine.Fallback || p.Channel() == "" || p.leadsTo(q, d)
 	given, _ := d.Delay.Get()
 	switch {
 	case follows && went:
@@ -244,6 +245,19 @@ func (p past) same(q *engine.Question, d engine.Decision) bool {
 		return given.Truncate(time.Microsecond) <= p.Delay() && sameEffects(p.Effects(), d) && sameChannel
 	}
 	return true
+}
+
+// leadsTo says whether a fallback goes to the channel that was taken. One that names none
+// takes what is next, which may be another than was first when the policy was asked: so a
+// difference is only where the recorded policy has named its own.
+func (p past) leadsTo(q *engine.Question, d engine.Decision) bool {
+	switch {
+	case d.Channel != "":
+		return d.Channel == p.Channel()
+	case p.Picked() == "" || len(q.Fallback) == 0:
+		return true
+	}
+	return q.Fallback[0] == p.Channel()
 }
 
 // sameWait compares with what a record keeps of a wait: its microseconds.

@@ -88,7 +88,11 @@ func TestWhatWouldHaveGoneOtherwise(t *testing.T) {
 			want.Decisions = 2
 		}
 		r := replay.New(replay.Options{Policy: func(string) engine.Policy { return candidate }})
-		r.Add(history(t, live, engine.EffectsNone))
+		kept, err := engine.ParseRecord(history(t, live, engine.EffectsNone).AppendJSON(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Add(kept)
 		got := r.Totals()
 		got.SavedUSD = float64(int(got.SavedUSD*10+0.5)) / 10
 		if len(want.Faults) != len(got.Faults) || got.Faults["timeout"] != want.Faults["timeout"] || len(got.Skipped) > 0 {
@@ -106,6 +110,9 @@ func TestWhatWouldHaveGoneOtherwise(t *testing.T) {
 	f("another way", twice, after(same, next), replay.Totals{Changed: 1, Redirected: 1, SuccessesAtRisk: 1})
 	f("another channel", twice, after(engine.Decision{Action: engine.Fallback, Channel: "c"}, next), replay.Totals{Changed: 1, Redirected: 1, SuccessesAtRisk: 1})
 	f("the same channel", twice, after(engine.Decision{Action: engine.Fallback, Channel: "b"}, next), replay.Totals{})
+	f("no channel where one was named", after(engine.Decision{Action: engine.Fallback, Channel: "c"}), always(next),
+		replay.Totals{Decisions: 1, Changed: 1, Redirected: 1, SuccessesAtRisk: 1})
+	f("the next channel, by its name and without", after(engine.Decision{Action: engine.Fallback, Channel: "b"}, next), always(next), replay.Totals{})
 	f("a channel that isn't there", twice, after(engine.Decision{Action: engine.Fallback, Channel: "z"}, next),
 		replay.Totals{Changed: 1, AttemptsSaved: 2, SavedUSD: 0.1, CostsUnknown: 1, SuccessesLost: 1})
 	f("too long a wait", twice, after(next, engine.Decision{Action: engine.Fallback, Delay: engine.WaitOf(time.Hour)}),
