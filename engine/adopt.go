@@ -1,6 +1,9 @@
 package engine
 
-import "maps"
+import (
+	"maps"
+	"strings"
+)
 
 // Adopt makes the names of a catalog known, so that what other instances say of them
 // can be kept from the start, and forgets what is kept under names that the catalog
@@ -12,59 +15,60 @@ import "maps"
 // disabled by hand stays known even while no catalog names it: whoever has disabled it
 // hasn't taken that back.
 func (s *Standing) Adopt(c *Catalog) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.adopt(c)
-}
-
-func (s *Standing) adopt(c *Catalog) {
 	if c.adopted.Load() == s {
 		return
 	}
-	n := namesOf(c)
+	n := namesOf(c) // before the lock, which holds up requests
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.adopted.Load() == s {
+		return
+	}
+	s.generation++
 	for _, g := range c.groups {
 		for _, ch := range g.channels {
 			st := s.channel(ch)
-			st.spec, st.models = g.spec.Breaker, g.spec.Models
+			st.generation, st.spec, st.models = s.generation, g.spec.Breaker, g.spec.Models
 			st.forgetStrangers(n)
-			n.channels[st.id] = true
 		}
 	}
 	for _, p := range c.providers {
+		s.provider(p).generation = s.generation
 		for _, k := range p.keys {
-			n.keys[s.key(p, k).id] = true
+			s.key(p, k).generation = s.generation
 		}
 	}
-	maps.DeleteFunc(s.channels, func(id channelID, st *channelState) bool { return !n.channels[id] && st.disabled.IsZero() })
-	maps.DeleteFunc(s.keys, func(id keyID, _ *keyState) bool { return !n.keys[id] })
-	maps.DeleteFunc(s.providers, func(name string, _ *providerState) bool { return !n.providers[name] })
-	maps.DeleteFunc(s.rates, func(name string, _ *rateState) bool { return !n.rates[name] })
-	maps.DeleteFunc(s.budgets, func(id purse, _ *retryBudget) bool {
-		return !n.groups[id.group] || id.caller != "" && !n.callers[id.caller]
-	})
+	s.forgetOlder(n)
 	c.adopted.Store(s)
 }
 
-// names are those of a catalog.
-type names struct {
-	channels                          map[channelID]bool
-	keys                              map[keyID]bool
-	providers, groups, callers, rates map[string]bool
+// forgetOlder forgets what the latest catalog doesn't name. s.mu is held.
+func (s *Standing) forgetOlder(n names) {
+	maps.DeleteFunc(s.channels, func(_ channelID, st *channelState) bool {
+		return st.generation != s.generation && st.disabled.IsZero()
+	})
+	maps.DeleteFunc(s.keys, func(_ keyID, st *keyState) bool { return st.generation != s.generation })
+	maps.DeleteFunc(s.providers, func(_ string, st *providerState) bool { return st.generation != s.generation })
+	maps.DeleteFunc(s.rates, func(rate string, _ *rateState) bool {
+		group, ofGroup := strings.CutPrefix(rate, groupRatePrefix)
+		caller, ofCaller := strings.CutPrefix(rate, callerRatePrefix)
+		return !(ofGroup && n.groups[group] || ofCaller && n.callers[caller])
+	})
+	maps.DeleteFunc(s.budgets, func(p purse, _ *retryBudget) bool {
+		return !n.groups[p.group] || p.caller != "" && !n.callers[p.caller]
+	})
 }
 
+// names are those of a catalog's groups and callers.
+type names struct{ groups, callers map[string]bool }
+
 func namesOf(c *Catalog) names {
-	n := names{
-		map[channelID]bool{}, map[keyID]bool{},
-		map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{},
-	}
-	for _, p := range c.providers {
-		n.providers[p.spec.Name] = true
-	}
+	n := names{make(map[string]bool, len(c.groups)), make(map[string]bool, len(c.Callers()))}
 	for _, g := range c.groups {
-		n.groups[g.spec.Name], n.rates[GroupRate(g.spec.Name)] = true, true
+		n.groups[g.spec.Name] = true
 	}
 	for _, caller := range c.Callers() {
-		n.callers[caller.spec.Name], n.rates[CallerRate(caller.spec.Name)] = true, true
+		n.callers[caller.spec.Name] = true
 	}
 	return n
 }

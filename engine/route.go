@@ -126,11 +126,9 @@ func (c *Catalog) Route(now time.Time, s *Standing, req *Request, r Rand) (Chain
 	if refusal != nil {
 		return Chain{}, refusal
 	}
+	s.Adopt(c)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c.adopted.Load() != s {
-		s.adopt(c)
-	}
 	groups := l.groups
 	if refusal := s.admit(now, req, l, &groups); refusal != nil {
 		return Chain{}, refusal

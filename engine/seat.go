@@ -37,9 +37,10 @@ type channelState struct {
 	restless  time.Time        // nothing of it rests from then on; see settle
 	turns     [2]int           // the strategy's saved turns: in its own group, in smart routing
 
-	// As the latest catalog has them.
-	spec   BreakerSpec
-	models []string
+	// As the latest catalog that names the channel has them.
+	generation int // how many catalogs had been adopted by then
+	spec       BreakerSpec
+	models     []string
 }
 
 // own is what rests of a channel for one caller alone, because no other has seen it fail.
@@ -55,6 +56,8 @@ type keyState struct {
 	id       keyID
 	provider *providerState
 	cooling  aside
+
+	generation int // as a channel's
 }
 
 // providerState is whose turn it is among a provider's keys.
@@ -62,6 +65,8 @@ type providerState struct {
 	owner    *Standing
 	next     int
 	restless time.Time // no key cools later than this
+
+	generation int // as a channel's
 }
 
 // rateState is how much of a caller's or a group's rate is used.

@@ -25,6 +25,7 @@ type Standing struct {
 	sharer    Sharer   // nil if nobody else is told
 
 	manyBudgets int // when budgets are swept
+	generation  int // how many catalogs were adopted
 
 	replays replays // has its own lock
 }
