@@ -421,6 +421,8 @@ func TestALiarTakesNoPoolAway(t *testing.T) {
 	for _, channel := range []string{"a", "b"} {
 		for _, key := range []string{"channel_quarantined:g0:" + channel, "model_evicted:g0:" + channel + ":m0", "breaker_open:g0:" + channel} {
 			f.redis.Do("SET", "fg:1:fact:"+key, "liar", "PX", "9000000000000000000")
+			// Whoever loses its connection meanwhile hears of it by the index.
+			f.redis.Do("ZADD", "fg:1:index", "9000000000000000", "fg:1:fact:"+key)
 		}
 	}
 	f.redis.Do("SET", "fg:1:rates:liar", "1000001 group+g0\n", "PX", "60000") // more than the rate admits

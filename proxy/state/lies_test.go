@@ -65,6 +65,7 @@ func TestLiesInTheBackend(t *testing.T) {
 	newInstanceOfTests(t, server.URL()).up().has("key_cooled pamain*")
 	// An end beyond all measure counts as the longest there is.
 	server.Do("SET", quarantined, "somebody", "PX", "4611686018427387904")
+	server.Do("ZADD", "fg:1:index", "9000000000000000", quarantined) // heard also after a lost connection
 	honest.has("key_cooled pamain, channel_quarantined ga*")
 	for _, a := range honest.standing.List(time.Now()) {
 		if until := time.Until(a.Until); until > maxTTL {
