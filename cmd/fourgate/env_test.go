@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -211,8 +212,8 @@ func node(t *testing.T, script string, args ...string) string {
 	missing := ""
 	if _, err := exec.LookPath("node"); err != nil {
 		missing = "Node.js is not installed"
-	} else if _, err := os.Stat(filepath.Join(dir, "node_modules")); err != nil {
-		missing = "the SDKs are not installed; run npm ci in cmd/fourgate/testdata/sdk"
+	} else if name := notInstalled(t, dir); name != "" {
+		missing = "the SDK " + name + " is not installed; run npm ci in cmd/fourgate/testdata/sdk"
 	}
 	if missing != "" {
 		if os.Getenv("CI") != "" {
@@ -231,6 +232,25 @@ func node(t *testing.T, script string, args ...string) string {
 		t.Fatalf("node %s: %v\n%s", script, err, &stderr)
 	}
 	return string(out)
+}
+
+// notInstalled names a package that package.json in dir asks for and npm hasn't installed.
+func notInstalled(t *testing.T, dir string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, "package.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wanted struct{ Dependencies map[string]string }
+	if err := json.Unmarshal(text, &wanted); err != nil {
+		t.Fatal(err)
+	}
+	for name := range wanted.Dependencies {
+		if _, err := os.Stat(filepath.Join(dir, "node_modules", filepath.FromSlash(name))); err != nil {
+			return name
+		}
+	}
+	return ""
 }
 
 // openHost is a plugin host that ends with the test.
