@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -9,8 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fourgate-dev/fourgate/engine"
 	"github.com/fourgate-dev/fourgate/hcl"
 	"github.com/fourgate-dev/fourgate/policies"
+	"github.com/fourgate-dev/fourgate/policies/matrix"
 )
 
 // checkForm is the JSON of policy check.
@@ -28,8 +31,14 @@ func policyCheckCommand(e *env) *cobra.Command {
 		Use: "check [-w] [-strict=false] [-profile NAME] PATH...", Short: "Check policy files and their tests", Args: args(cobra.MinimumNArgs(1)),
 		Long: "Compile policy files as the proxy does, beside the default policy: the list of builtins, the schema of\n" +
 			"the input, the limits. Tests (*_test.rego) are compiled, too. Besides, the files should be formatted as\n" +
-			"'opa fmt' does it, and have no import or variable that nobody uses.",
+			"'opa fmt' does it, and have no import or variable that nobody uses. A cell of the decision matrix to which\n" +
+			"the policy gives no usable answer is a warning: with a configuration's params it may give one.",
 		RunE: func(cmd *cobra.Command, list []string) error {
+			for _, name := range list {
+				if strings.HasSuffix(name, bundleSuffix) {
+					return usageError{fmt.Errorf("cannot check the bundle %s: check the directory that it is built from; 'fourgate policy matrix' loads a bundle", name)}
+				}
+			}
 			opts.Paths = list
 			r, err := policies.Check(cmd.Context(), opts, strict)
 			if err != nil {
@@ -41,6 +50,13 @@ func policyCheckCommand(e *env) *cobra.Command {
 				}
 			}
 			diags := checkDiagnostics(r)
+			if len(r.Problems) == 0 {
+				faults, err := faultDiagnostics(cmd.Context(), opts)
+				if err != nil {
+					return err
+				}
+				diags = append(diags, faults...)
+			}
 			diags.Illustrate(hcl.Environment{LookupEnv: e.lookup})
 			diags.Sort()
 			errs, _ := diags.Count()
@@ -116,4 +132,57 @@ func checkDiagnostics(r *policies.CheckReport) hcl.Diagnostics {
 		})
 	}
 	return diags
+}
+
+// hasty is a policy that isn't asked any more when it has been late once.
+type hasty struct {
+	policy engine.Policy
+	late   bool
+}
+
+// Decide implements [engine.Policy].
+func (h *hasty) Decide(q *engine.Question) engine.Decision {
+	if h.late {
+		return engine.Decision{}
+	}
+	d := h.policy.Decide(q)
+	h.late = d.Fault == "timeout"
+	return d
+}
+
+// faultDiagnostics asks a policy that compiles about all cells, and warns of what is no
+// usable answer. It is no error, since what the params are is not known here.
+func faultDiagnostics(ctx context.Context, opts policies.Options) (hcl.Diagnostics, error) {
+	set, err := policies.Load(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	answers, err := matrix.Ask(ctx, &hasty{policy: set}, matrix.Default(), nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	// Of each rule the first fault of a kind is enough: what it says may name the values of the cell.
+	type place struct {
+		fault, file string
+		line        int
+	}
+	seen := map[place]bool{}
+	var diags hcl.Diagnostics
+	for _, f := range matrix.FaultsOf(answers) {
+		at := place{f.Fault, f.File, f.Line}
+		if seen[at] {
+			continue
+		}
+		seen[at] = true
+		text := fmt.Sprintf("The fault is %s, first met for %s, %s", f.Fault, f.First.Class, f.First.Phase)
+		if f.Why != "" {
+			text += ": " + f.Why
+		}
+		diags = append(diags, hcl.Diagnostic{
+			Severity: hcl.Warning, Summary: "Policy gives no usable answer", File: f.File, Line: f.Line,
+			Detail: text + ". A request that meets it ends with the upstream's own error. " +
+				"'fourgate policy matrix' shows all such cells.",
+		})
+	}
+	return diags, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -27,6 +28,14 @@ func policyTestCommand(e *env) *cobra.Command {
 		RunE: func(cmd *cobra.Command, list []string) error {
 			if !(threshold >= 0 && threshold <= 100) {
 				return usageError{fmt.Errorf("-threshold is %g; use a percentage from 0 to 100", threshold)}
+			}
+			if _, err := regexp.Compile(opts.Run); err != nil {
+				return usageError{fmt.Errorf("cannot use %q to choose tests: %w", opts.Run, err)}
+			}
+			for _, name := range list {
+				if strings.HasSuffix(name, bundleSuffix) {
+					return usageError{fmt.Errorf("cannot test the bundle %s: test the directory that it is built from", name)}
+				}
 			}
 			opts.Paths, opts.Alone = list, !withDefaults
 			opts.Coverage = opts.Coverage || threshold > 0

@@ -45,6 +45,7 @@ func (m *Matrix) WriteText(w io.Writer) error {
 		b.WriteString("\n! An interlock overrules this answer: there is no other attempt.\n")
 	}
 	r.write(&b, "rules")
+	writeFaults(&b, m.Answers)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
