@@ -33,17 +33,11 @@ func (s *section) bundle() *Bundle {
 		KeyID:     s.str("key_id", ""),
 		Scope:     s.str("scope", ""),
 		Token:     s.secret("token"),
-		CAFile:    s.resolve(s.str("ca_file", "")),
-		Poll:      s.duration("poll", defaultBundlePoll, minBundlePoll, maxDuration),
-		Cache:     s.resolve(s.str("cache", defaultBundleCache)),
-	}
-	if s.has("ca_file") {
-		if text, ok := s.file("ca_file", "the file with the authorities' certificates, in PEM form."); ok {
-			if _, err := authorities(text); err != nil {
-				s.failAt("ca_file", s.placeOfAttr("ca_file"), "Authorities cannot be used",
-					"%s Write a file with one or more certificates in PEM form.", sentence(err.Error()))
-			}
-		}
+
+		AuthoritiesPEM: s.authorities(),
+
+		Poll:  s.duration("poll", defaultBundlePoll, minBundlePoll, maxDuration),
+		Cache: s.resolve(s.str("cache", defaultBundleCache)),
 	}
 	if s.has("key_id") && !keyIDForm.MatchString(b.KeyID) {
 		s.failAt("key_id", s.placeOfAttr("key_id"), "Not a key's name",

@@ -85,9 +85,10 @@ type Bundle struct {
 	KeyID     string        // the key's name in the signature; empty for any
 	Scope     string        // what the signature says that it is for; empty for one that says nothing
 	Token     engine.Secret // shown as a bearer token; empty shows none
-	CAFile    string        // authorities that are trusted besides the system's; empty for none
-	Poll      time.Duration // between two looks
-	Cache     string        // the directory of the last good bundle
+	// AuthoritiesPEM are certificates that are trusted besides the system's; empty for none.
+	AuthoritiesPEM string
+	Poll           time.Duration // between two looks
+	Cache          string        // the directory of the last good bundle
 }
 
 // PolicyOf returns the policy that decides for a group.

@@ -12,8 +12,9 @@ var (
 	// sensitiveWord finds the words of a comment or a string.
 	sensitiveWord = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`)
 	// credential finds credentials that stand where none belongs: a vendor's key by
-	// its prefix, the user and password of a URL, and a private key.
-	credential = regexp.MustCompile(`\b(?:sk|pk|rk|gsk|xai|fg)-[A-Za-z0-9_\-]{6,}|\bAIza[A-Za-z0-9_\-]{10,}|://[^/\s"@]+@|-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END|\z)`)
+	// its prefix, the user and password or the query of a URL, which may be signed, and a
+	// private key.
+	credential = regexp.MustCompile(`\b(?:sk|pk|rk|gsk|xai|fg)-[A-Za-z0-9_\-]{6,}|\bAIza[A-Za-z0-9_\-]{10,}|://[^/\s"@]+@|://[^\s"?]+\?[^\s"]+|-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END|\z)`)
 )
 
 // mask returns a copy of a source that may be shown. It has the same length and lines,

@@ -53,6 +53,8 @@ func TestSecretIsNeverPrinted(t *testing.T) {
 		"provider \"a\" {\n  key = \"hunter2hunter2\"\n}",
 		"provider \"a\" {\n  key = { secret = \"hunter2hunter2\" }\n}",
 		"provider \"a\" {\n  base_url = \"https://me:hunter2hunter2@example.com:port\"\n}",
+		"policy {\n  bundle {\n    url = \"https://me@example.com/p.tar.gz?sig=hunter2hunter2\"\n  }\n}",
+		"policy {\n  bundle {\n    ur = \"https://example.com/p.tar.gz?sig=hunter2hunter2\"\n  }\n}",
 		"provider \"a\" {\n  keys = [\"sk-hunter2hunter2\"]\n}",
 		"caller \"a\" {\n  key_sha256 = \"hunter2hunter2\"\n}",
 		"caller \"a\" {\n  key = \"hunter2hunter2\"\n}",

@@ -41,7 +41,7 @@ func (d *decoder) state(s *section) {
 		s.failAt("prefix", s.placeOfAttr("prefix"), "Prefix cannot begin a key",
 			"Write 1 to 64 letters, digits and . _ - : /, such as %q. Instances with the same one share.", defaultStatePrefix)
 	}
-	st.AuthoritiesPEM = s.upstreamTLS().CertificatesPEM
+	st.AuthoritiesPEM = s.authorities()
 	d.cfg.State = st
 }
 

@@ -47,20 +47,25 @@ func (s *section) upstreamTLS() engine.TLSSpec {
 		s.failAt("server_name", s.placeOfAttr("server_name"), "Not a host name",
 			"Write the name that is in the provider's certificate, without a scheme and without a port.")
 	}
+	spec.CertificatesPEM = s.authorities()
+	return spec
+}
+
+// authorities reads the certificates of ca_file, none if it isn't written.
+func (s *section) authorities() string {
 	if !s.has("ca_file") {
-		return spec
+		return ""
 	}
 	text, ok := s.file("ca_file", "the file with the authorities' certificates, in PEM form.")
 	if !ok {
-		return spec
+		return ""
 	}
 	certificates, err := authorities(text)
 	if err != nil {
 		s.failAt("ca_file", s.placeOfAttr("ca_file"), "Authorities cannot be used",
 			"%s Write a file with one or more certificates in PEM form.", sentence(err.Error()))
 	}
-	spec.CertificatesPEM = certificates
-	return spec
+	return certificates
 }
 
 // authorities returns the certificates of a PEM text and nothing else of it: a private key

@@ -37,7 +37,8 @@ func (c *compiler) openBundle(ctx context.Context, l *loaded, logger *slog.Logge
 	source, err := bundle.Open(ctx, bundle.Options{
 		URL:   spec.URL,
 		Key:   bundle.Key{PEM: spec.PublicKey, Algorithm: spec.Algorithm, ID: spec.KeyID, Scope: spec.Scope},
-		Token: spec.Token, CAFile: spec.CAFile, Poll: spec.Poll, Cache: spec.Cache, Logger: logger, Metrics: c.bundles,
+		Token: spec.Token, AuthoritiesPEM: spec.AuthoritiesPEM, Poll: spec.Poll,
+		Cache: spec.Cache, KeepsNothing: c.onlyLooks, Logger: logger, Metrics: c.bundles,
 		Accept: func(ctx context.Context, b bundle.Bundle) error {
 			s.mu.Lock()
 			if use := s.use; use != nil {

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/open-policy-agent/opa/v1/bundle"
 )
@@ -208,6 +210,16 @@ route_group "o" {
 	r.base = r.proxy.base(t)
 	serves("v5")
 
+	// A configuration without a bundle has none in force.
+	before, rest, _ := strings.Cut(string(text), "  bundle {")
+	_, rest, _ = strings.Cut(rest, "  }\n")
+	write([]byte(before + "  paths = [\"own\"]\n" + rest))
+	r.proxy.stderr.await(t, "msg=reloaded")
+	if strings.Contains(r.metrics(), "fourgate_policy_bundle_info{") {
+		t.Error("the metrics tell of a bundle that isn't in force")
+	}
+	write(append(moved, "\n# again\n"...))
+
 	// Without the last good one there is no policy to start with.
 	if err := os.RemoveAll(filepath.Join(dir, "fourgate-bundle")); err != nil {
 		t.Fatal(err)
@@ -216,5 +228,41 @@ route_group "o" {
 	check.stderr.await(t, "fourgate: 1 error")
 	if text := check.stderr.String(); !strings.Contains(text, "Policy bundle cannot be used") || !strings.Contains(text, "in policy") {
 		t.Error(text)
+	}
+}
+
+// A command that only looks leaves no cache behind, which the proxy's own user perhaps
+// couldn't write to.
+func TestValidateKeepsNoBundle(t *testing.T) {
+	t.Parallel()
+	p := newPublisher(t)
+	p.offer("v1", true, policyVersion(1))
+	w := newTree(t)
+	w.write("bundle.pub", p.public)
+	w.write("fourgate.hcl", `provider "p" {
+  base_url = "http://127.0.0.1:1"
+  auth     = "none"
+}
+route_group "m" {
+  models    = ["model-1"]
+  endpoints = ["openai.chat"]
+  channel "p" { provider = provider.p }
+}
+policy {
+  bundle {
+    url        = "`+p.server.URL+`/policy.tar.gz"
+    public_key = file("bundle.pub")
+  }
+}
+`)
+	for _, args := range [][]string{{"validate", "-c", w.path("fourgate.hcl")}, {"chain", "-c", w.path("fourgate.hcl"), "model-1"}} {
+		log := newOutput()
+		e := &env{now: time.Now, args: args, stdout: log, stderr: log, lookup: func(string) (string, bool) { return "", false }}
+		if code := run(t.Context(), e); code != 0 {
+			t.Errorf("%v ended with %d: %s", args, code, log)
+		}
+	}
+	if _, err := os.Stat(w.path("fourgate-bundle")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("there is a cache (%v)", err)
 	}
 }

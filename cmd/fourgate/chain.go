@@ -85,7 +85,7 @@ func chainCommand(e *env) *cobra.Command {
 			if live || where.url != "" {
 				return liveChain(cmd.Context(), e, &where, q, asJSON)
 			}
-			l, source, diags := newCompiler(nil).openAll(cmd.Context(), where.config, e, quietLogger(e))
+			l, source, diags := newInspector(nil).openAll(cmd.Context(), where.config, e, quietLogger(e))
 			source.close()
 			if l == nil {
 				if err := report(e.stderr, diags, false); err != nil {

@@ -38,10 +38,20 @@ type compiler struct {
 	host     *plugins.Host // nil leaves classifiers out
 	policies policies.Loader
 	bundles  *bundle.Metrics
+	// onlyLooks is for commands that change nothing: they may run as another user than the
+	// proxy, which couldn't write to a cache of theirs.
+	onlyLooks bool
 }
 
 func newCompiler(host *plugins.Host) *compiler {
 	return &compiler{host: host, bundles: bundle.NewMetrics()}
+}
+
+// newInspector returns a compiler for a command that only looks.
+func newInspector(host *plugins.Host) *compiler {
+	c := newCompiler(host)
+	c.onlyLooks = true
+	return c
 }
 
 // maxReadings is how often a configuration is read whose files change meanwhile.

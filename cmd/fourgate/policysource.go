@@ -143,8 +143,8 @@ func policyOptions(source string, ground *policyGround) (policies.Options, error
 	own := ground.policy()
 	if source == configSource && ground != nil {
 		if own.Bundle != nil {
-			return policies.Options{}, fmt.Errorf("group %q takes its policy from the bundle %s; fetch that and name its file instead of %q",
-				ground.group.Name(), own.Bundle.URL, configSource)
+			return policies.Options{}, fmt.Errorf("group %q takes its policy from a bundle; fetch that from policy.bundle.url and name its file instead of %q",
+				ground.group.Name(), configSource)
 		}
 		return optionsOf(own, nil), nil
 	}

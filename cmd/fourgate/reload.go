@@ -177,6 +177,7 @@ func (a *app) follow(source *bundleSource) {
 func (a *app) take(source *bundleSource) {
 	a.source, a.bundle = source, bundle.Bundle{}
 	if source == nil {
+		a.compiler.bundles.NoneInForce()
 		return
 	}
 	now := source.serve(a.useBundle)

@@ -19,7 +19,7 @@ func validateCommand(e *env) *cobra.Command {
 				return err
 			}
 			defer host.Close(cmd.Context())
-			l, source, diags := newCompiler(host).openAll(cmd.Context(), path, e, quietLogger(e))
+			l, source, diags := newInspector(host).openAll(cmd.Context(), path, e, quietLogger(e))
 			source.close()
 			out := e.stderr
 			if asJSON {

@@ -132,7 +132,7 @@ func newOCI(config download.Config, client rest.Client, ref, store string) (d *d
 func (p *prepared) makeStore() (string, error) {
 	const pattern = "fourgate-bundle-*"
 	store, err := os.MkdirTemp("", pattern)
-	if err != nil && p.Cache != "" {
+	if err != nil && p.Cache != "" && !p.KeepsNothing {
 		if os.MkdirAll(p.Cache, 0o700) == nil {
 			store, err = os.MkdirTemp(p.Cache, pattern)
 		}

@@ -111,7 +111,7 @@ func (s *Source) judge(ctx context.Context, a answer) (Outcome, error) {
 	}
 	s.seen = seen{etag: a.etag, patient: a.patient}
 	s.putInForce(a.bundle, FromURL)
-	if s.o.Cache != "" {
+	if s.o.Cache != "" && !s.o.KeepsNothing {
 		if err := keep(keptFile(s.o.Cache, s.o.URL), a.raw); err != nil {
 			s.o.Logger.Warn("Cannot keep the policy bundle, which is in force. A start without its server would not find it: "+
 				"let the user that runs Fourgate write to its cache.", "cache", s.o.Cache, "error", err)

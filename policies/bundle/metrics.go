@@ -55,6 +55,12 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
+// NoneInForce says that no bundle is in force any more.
+func (m *Metrics) NoneInForce() {
+	m.since.Set(0)
+	m.info.Reset()
+}
+
 func (m *Metrics) inForce(b Bundle, origin string, at time.Time) {
 	m.since.Set(float64(at.UnixMilli()) / 1000)
 	m.info.Reset()

@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -47,8 +46,8 @@ type Options struct {
 	// Token is shown to the server as a bearer token. A registry gets one of the form
 	// USER:PASSWORD as user and password. Empty shows none.
 	Token engine.Secret
-	// CAFile names certificates in PEM form that are trusted besides the system's.
-	CAFile string
+	// AuthoritiesPEM are certificates in PEM form that are trusted besides the system's.
+	AuthoritiesPEM string
 	// Poll is the time between two questions, give or take a quarter; 0 means
 	// [DefaultPoll]. After a failure it begins with a second and doubles up to Poll.
 	Poll time.Duration
@@ -59,6 +58,8 @@ type Options struct {
 	Timeout time.Duration
 	// Cache is the directory of the last good bundle; empty keeps none. It may be shared.
 	Cache string
+	// KeepsNothing leaves the cache as it is: it is read, but never written.
+	KeepsNothing bool
 	// MaxBytes is the most bytes that a bundle may have; 0 means [DefaultMaxBytes]. It may
 	// hold eight times as much unpacked.
 	MaxBytes int64
@@ -88,7 +89,7 @@ func parsePlace(text string) (place, error) {
 	if ref, ok := strings.CutPrefix(text, ociScheme+"://"); ok {
 		parsed, err := registry.ParseReference(ref)
 		if err != nil {
-			return place{}, fmt.Errorf("cannot use bundle url %q: %w; write oci://REGISTRY/REPOSITORY:TAG", text, err)
+			return place{}, errors.New("cannot use bundle url: it names no artifact; write oci://REGISTRY/REPOSITORY:TAG")
 		}
 		parsed.Reference = cmp.Or(parsed.Reference, "latest")
 		p := place{scheme: "https", host: parsed.Host(), ref: parsed.String(), shown: ociScheme + "://" + parsed.String()}
@@ -137,8 +138,8 @@ func (o Options) prepare() (*prepared, error) {
 		err = fmt.Errorf("cannot use bundle url %s with a token: anybody on the way could read it; use https", p.place.shown)
 	}
 	trust := &tls.Config{MinVersion: tls.VersionTLS12}
-	if o.CAFile != "" {
-		trust.RootCAs, caErr = authorities(o.CAFile)
+	if o.AuthoritiesPEM != "" {
+		trust.RootCAs, caErr = authorities(o.AuthoritiesPEM)
 	}
 	if err := errors.Join(err, keyErr, caErr); err != nil {
 		return nil, err
@@ -167,17 +168,13 @@ func (o Options) prepare() (*prepared, error) {
 	return p, nil
 }
 
-func authorities(file string) (*x509.CertPool, error) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the bundle server's authorities: %w", err)
-	}
+func authorities(text string) (*x509.CertPool, error) {
 	pool, err := x509.SystemCertPool()
 	if err != nil {
 		pool = x509.NewCertPool()
 	}
-	if !pool.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("cannot use the bundle server's authorities %q: there is no certificate in PEM form in it", file)
+	if !pool.AppendCertsFromPEM([]byte(text)) {
+		return nil, errors.New("cannot use the bundle server's authorities: there is no certificate in PEM form in them")
 	}
 	return pool, nil
 }

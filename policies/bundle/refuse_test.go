@@ -12,8 +12,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -236,11 +234,8 @@ func TestWhichServersAreTrusted(t *testing.T) {
 	secure.Config.ErrorLog = (&log{}).standard()
 	secure.StartTLS()
 	t.Cleanup(secure.Close)
-	authority := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(authority, []byte(inPEM("CERTIFICATE", secure.Certificate().Raw)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	o := bundle.Options{URL: secure.URL, Key: bundle.Key{PEM: key.public}, CAFile: authority}
+	authority := inPEM("CERTIFICATE", secure.Certificate().Raw)
+	o := bundle.Options{URL: secure.URL, Key: bundle.Key{PEM: key.public}, AuthoritiesPEM: authority}
 	inForce(t, open(t, o), "good")
 	f := func(o bundle.Options, want string) {
 		t.Helper()
@@ -248,13 +243,9 @@ func TestWhichServersAreTrusted(t *testing.T) {
 			t.Errorf("error %v; want one with %q", err, want)
 		}
 	}
-	f(bundle.Options{URL: secure.URL + "/down", Key: o.Key, CAFile: authority}, "which is not https")
+	f(bundle.Options{URL: secure.URL + "/down", Key: o.Key, AuthoritiesPEM: authority}, "which is not https")
 	f(bundle.Options{URL: secure.URL, Key: o.Key}, "certificate")
-	f(bundle.Options{URL: secure.URL, Key: o.Key, CAFile: authority + "x"}, "cannot read the bundle server's authorities")
-	if err := os.WriteFile(authority, []byte("-"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	f(o, "no certificate in PEM form")
+	f(bundle.Options{URL: secure.URL, Key: o.Key, AuthoritiesPEM: "-"}, "no certificate in PEM form")
 }
 
 func TestOptions(t *testing.T) {
@@ -285,6 +276,7 @@ func TestOptions(t *testing.T) {
 	f(bundle.Options{URL: "ftp://policies.invalid/b"}, `scheme "ftp"`)
 	f(bundle.Options{URL: "policies.tar.gz"}, "write https://HOST/PATH")
 	f(bundle.Options{URL: "https://a b/?CONFIDENTIAL"}, "cannot use bundle url")
+	f(bundle.Options{URL: "oci://user:CONFIDENTIAL@registry/Team"}, "cannot use bundle url")
 	f(bundle.Options{URL: "https://me:CONFIDENTIAL@policies.invalid/b"}, "it has a user; set token instead")
 	f(bundle.Options{URL: "http://policies.invalid/b", Token: secret}, "anybody on the way could read it; use https")
 	f(bundle.Options{URL: "oci://policies.invalid"}, "write oci://REGISTRY/REPOSITORY:TAG")

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -37,11 +35,8 @@ func TestRegistryOverTLS(t *testing.T) {
 		}
 	}))
 	t.Cleanup(at.Close)
-	authority := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: at.Certificate().Raw}), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	p, err := Options{URL: "oci://" + strings.TrimPrefix(at.URL, "https://") + "/team/policy:v1", Key: Key{PEM: fuzzKey}, CAFile: authority, Timeout: 20 * time.Second}.prepare()
+	authority := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: at.Certificate().Raw}))
+	p, err := Options{URL: "oci://" + strings.TrimPrefix(at.URL, "https://") + "/team/policy:v1", Key: Key{PEM: fuzzKey}, AuthoritiesPEM: authority, Timeout: 20 * time.Second}.prepare()
 	if err != nil {
 		t.Fatal(err)
 	}
