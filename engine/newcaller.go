@@ -62,9 +62,12 @@ func (b *builder) groupList(names, at []string) []*Group {
 // ceilings checks what a caller's own budget leaves of its groups'.
 func (b *builder) ceilings(c *Caller, at func(string) []string) {
 	s := c.spec.Budget
-	if s.Attempts < 0 || s.Deadline < 0 {
-		b.fault(at("budget"), "Negative budget", "attempts and deadline tighten the groups' budgets; leave one out to keep the group's.")
+	if s.Attempts < 0 || s.Deadline < 0 || s.MaxCostUSD < 0 {
+		b.fault(at("budget"), "Negative budget", "attempts, deadline and max_cost_usd tighten the groups' budgets; leave one out to keep the group's.")
 		return
+	}
+	if s.MaxCostUSD > 0 {
+		b.priced(c, at)
 	}
 	if s.Deadline == 0 {
 		return
@@ -74,6 +77,19 @@ func (b *builder) ceilings(c *Caller, at func(string) []string) {
 			b.fault(at("budget"), "Deadline below min_useful", fmt.Sprintf(
 				"In group %q no attempt starts with less than %s left, and this caller's deadline is %s. Raise the deadline, or lower the group's min_useful.", g.spec.Name, spell(least), spell(s.Deadline)))
 			return
+		}
+	}
+}
+
+// priced checks that all channels of a caller can be held against a price.
+func (b *builder) priced(c *Caller, at func(string) []string) {
+	for _, g := range c.groups {
+		for _, ch := range g.channels {
+			if !ch.spec.Cost.Given {
+				b.fault(at("budget"), "No price for max_cost_usd", fmt.Sprintf(
+					"What a request costs on channel %q of group %q isn't known, so no request of this caller could use it. Give it a cost, or remove max_cost_usd.", ch.spec.Name, g.spec.Name))
+				return
+			}
 		}
 	}
 }

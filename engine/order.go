@@ -42,6 +42,12 @@ func (w *walk) take(ch *Channel) {
 
 // bars says whether the channel is barred, and notes why where that is asked for.
 func (s *Standing) bars(w *walk, ch *Channel) bool {
+	if w.dear(ch) {
+		if w.explain {
+			w.outs = append(w.outs, Out{Channel: ch, Why: BarCost})
+		}
+		return true
+	}
 	if s.free(w.now, ch, w.admitted) {
 		return false
 	}
@@ -57,6 +63,13 @@ func (s *Standing) bars(w *walk, ch *Channel) bool {
 		w.outs = append(w.outs, Out{Channel: ch, Why: why, Until: until, Abroad: known == BarNone})
 	}
 	return true
+}
+
+// dear says whether one attempt on the channel would probably cost more than the caller
+// may spend on it.
+func (w *walk) dear(ch *Channel) bool {
+	limit := w.caller.spec.Budget.MaxCostUSD
+	return limit > 0 && w.estimate.cost(&ch.spec.Cost) > limit*1e6
 }
 
 // free says at a glance that a channel isn't barred for anybody, as most aren't most of

@@ -211,16 +211,20 @@ func newWalk(now time.Time, req *Request, chain *Chain, r Rand) walk {
 func (s *Standing) nobody(w walk, l *lane, groups []*Group) *Refusal {
 	w.explain = true
 	s.walk(&w, l, groups)
-	wait, rates := Wait{}, true
+	wait, rates, dear := Wait{}, true, true
 	at := soonestOf(w.outs)
 	if !at.IsZero() {
 		wait = WaitOf(at.Sub(w.now))
 	}
 	for _, o := range w.outs {
-		rates = rates && o.Why == BarRate
+		rates, dear = rates && o.Why == BarRate, dear && o.Why == BarCost
 	}
 	if rates {
 		return allSpent(w.model, at.Sub(w.now))
+	}
+	if dear {
+		return &Refusal{Kind: RefusalNotAllowed, Message: fmt.Sprintf(
+			"on every channel for model %q this request would cost more than caller %q may spend on one attempt, %g USD", w.model, w.caller.spec.Name, w.caller.spec.Budget.MaxCostUSD)}
 	}
 	return &Refusal{Kind: RefusalNoChannel, RetryAfter: wait, Message: fmt.Sprintf("no channel can serve model %q now", w.model)}
 }

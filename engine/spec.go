@@ -207,6 +207,9 @@ func ParseRouting(s string) (Routing, error) { return parse[Routing]("routing", 
 type CallerBudget struct {
 	Attempts int
 	Deadline time.Duration
+	// MaxCostUSD keeps a request off channels on which one attempt would cost more, by its
+	// [Estimate]; 0 is no ceiling.
+	MaxCostUSD float64
 }
 
 // CallerSpec is one application that may call.

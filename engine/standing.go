@@ -46,7 +46,7 @@ func NewStanding() *Standing {
 // Bar is why a channel can't be used now. The zero value is that it can.
 type Bar uint8
 
-// The bars. All but BarHops and BarRate stay for a while.
+// The bars. BarHops and BarCost are of one request only, the others stay for a while.
 const (
 	BarNone Bar = iota
 	BarQuarantined
@@ -56,10 +56,11 @@ const (
 	BarHops
 	BarRate
 	BarDisabled
+	BarCost
 )
 
 var barTexts = [...]string{
-	"", "quarantined", "model evicted", "breaker open", "no usable key", "beyond max_hops", "group rate is spent", "disabled by hand",
+	"", "quarantined", "model evicted", "breaker open", "no usable key", "beyond max_hops", "group rate is spent", "disabled by hand", "above the caller's max_cost_usd",
 }
 
 func (b Bar) String() string { return name(barTexts[:], b) }

@@ -18,6 +18,8 @@ func (d *decoder) caller(label string, s *section) {
 	c.Budget = engine.CallerBudget{
 		Attempts: ceilings.integer("attempts", 0, 1, maxAttempts),
 		Deadline: ceilings.duration("deadline", 0, minDeadline, maxDuration),
+
+		MaxCostUSD: ceilings.number("max_cost_usd", 0, minCostCeiling, maxCostCeiling),
 	}
 	if !s.has("key_sha256") {
 		s.missing("key_sha256", "it is the hash of the caller's key: printf %s \"$KEY\" | sha256sum.")

@@ -133,6 +133,8 @@ const (
 	minDeadline = 10 * time.Millisecond
 
 	maxAttempts    = 20 // more would be an attack on the upstreams
+	minCostCeiling = 1e-6
+	maxCostCeiling = 10_000 // USD; no request costs as much
 	maxHops        = 100
 	maxRPM         = 10_000_000
 	maxPriority    = 1000

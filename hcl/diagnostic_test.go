@@ -235,6 +235,7 @@ func TestDocumentedBounds(t *testing.T) {
 	refuses(retry, "ratio", "1.1", "between 0 and 1.", "; 0 to 1 |")
 	refuses(retry, "floor", "1001", "between 0 and 1000.", "; 0 to 1000 |")
 	refuses(retry, "cap", "-1", "between 0 and 1000000.", "; 0 to 1,000,000 |")
+	refuses("caller \"c\" {\nbudget {\n%s\n}\n}", "max_cost_usd", "0", "between 0.000001 and 10000.", "; 0.000001 to 10,000 |")
 	refuses(breaker, "failures", "0", "between 1 and 10000.", "; 1 to 10,000 |")
 	refuses(breaker, "half_open_probes", "101", "between 0 and 100.", "; 0 to 100 |")
 	refuses(breaker, "window", `"0s"`, "between 1ms and 24h.", "; `\"1ms\"` to `\"24h\"` |")

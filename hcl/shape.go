@@ -64,7 +64,7 @@ var (
 	breakerShape      = shape{attrs: []string{"mode", "failures", "window", "open_for", "half_open_probes"}}
 	healthCheckShape  = shape{attrs: []string{"interval", "timeout", "path"}}
 	callerShape       = shape{attrs: []string{"key_sha256", "groups", "routing", "rpm"}, blocks: []blockShape{{"budget", ""}}}
-	callerBudgetShape = shape{attrs: []string{"attempts", "deadline"}}
+	callerBudgetShape = shape{attrs: []string{"attempts", "deadline", "max_cost_usd"}}
 	policyShape       = shape{attrs: policyAttrs, blocks: []blockShape{{"bundle", ""}, {"shadow", ""}}}
 	groupPolicyShape  = shape{attrs: policyAttrs, blocks: []blockShape{{"shadow", ""}}}
 	policyShadowShape = shape{attrs: policyAttrs}
