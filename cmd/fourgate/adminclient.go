@@ -62,7 +62,9 @@ func (f *adminFlags) client(e *env) (*adminClient, error) {
 	}
 	return &adminClient{base: base, token: named.Server.AdminToken.Reveal(), http: http.Client{
 		Timeout: adminTimeout,
-		// The token is for the proxy alone.
+		// The token is for the proxy alone: for no forward proxy of the environment and for
+		// no place that it might lead to.
+		Transport:     &http.Transport{DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
 }

@@ -39,8 +39,8 @@ type chainOut struct {
 	Why     string `json:"why"`
 	// Until is when it ends by itself, as far as that is known.
 	Until *time.Time `json:"until,omitempty"`
-	// Elsewhere says that only another instance knows of it.
-	Elsewhere bool `json:"elsewhere,omitempty"`
+	// Abroad says that only another instance knows of it.
+	Abroad bool `json:"abroad,omitempty"`
 }
 
 type chainAnswer struct {
@@ -161,7 +161,7 @@ func explainChain(l *loaded, standing *engine.Standing, now time.Time, q admin.C
 		answer.Chain = append(answer.Chain, link)
 	}
 	for _, o := range outs {
-		out := chainOut{Channel: o.Channel.Name(), Group: o.Channel.Group().Name(), Why: o.Why.String(), Elsewhere: o.Abroad}
+		out := chainOut{Channel: o.Channel.Name(), Group: o.Channel.Group().Name(), Why: o.Why.String(), Abroad: o.Abroad}
 		if !o.Until.IsZero() {
 			until := o.Until.UTC()
 			out.Until = &until
@@ -252,7 +252,7 @@ func (o *chainOut) text() string {
 	if o.Until != nil {
 		text += " until " + o.Until.Local().Format(time.DateTime)
 	}
-	if o.Elsewhere {
+	if o.Abroad {
 		text += ", as another instance has told"
 	}
 	return text

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -353,6 +354,36 @@ func TestCallersOwnCeilings(t *testing.T) {
 	r.script("a", "status=503")
 	r.chat(503, "Authorization", "Bearer "+keyOfCaller)
 	r.wantCalls("a=1 b=0 c=0")
+}
+
+// TestAdminToken has the command find the token where the proxy has it from.
+func TestAdminToken(t *testing.T) {
+	t.Parallel()
+	r := standingRig(t, oneGroup(""))
+	text, err := os.ReadFile(r.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	locked := filepath.Join(filepath.Dir(r.config), "locked.hcl")
+	text = bytes.Replace(text, []byte("debug_headers = true"), []byte(`admin_token   = env("TOKEN")`), 1)
+	if err := os.WriteFile(locked, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.vars["TOKEN"], r.vars["LEDGER"] = "the-admin-token", r.ledger+"2"
+	r.proxy = startAt(t, r.clock, r.vars, "serve", "-c", locked)
+	r.base = r.proxy.base(t)
+	if got := r.get(r.admin() + "/api/standing"); !strings.Contains(got, `"status":401`) {
+		t.Errorf("without the token: %s", got)
+	}
+	if got := r.cli("admin", "disable", "-c", locked, "-admin", r.admin(), "m/a"); got != "m/a is disabled until it is enabled\n" {
+		t.Errorf("disable: %s", got)
+	}
+	if got := r.cli("chain", "-c", locked, "-admin", r.admin(), "model-1"); !strings.Contains(got, ", now (") || !strings.Contains(got, "disabled by hand") {
+		t.Errorf("chain: %s", got)
+	}
+	if all := r.proxy.stderr.String() + r.proxy.stdout.String(); strings.Contains(all, "the-admin-token") || !strings.Contains(all, "by=admin_token") {
+		t.Errorf("the log:\n%s", all)
+	}
 }
 
 func TestChannelIsTakenOutByHand(t *testing.T) {

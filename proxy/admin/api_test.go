@@ -121,16 +121,16 @@ func TestStandingIsListedAndReset(t *testing.T) {
 	d.learn()
 	w := d.ask("GET", "/api/standing", "")
 	want(t, w, 200, `{"at":"2026-03-01T12:00:00Z","aside":[
-		{"kind":"key_cooled","provider":"p","key":"main","elsewhere":true,"until":"2026-03-01T12:01:00Z"},
-		{"kind":"model_evicted","group":"g","channel":"a","model":"m","elsewhere":true,"until":"2026-03-01T13:00:00Z"}]}`)
+		{"kind":"key_cooled","provider":"p","key":"main","abroad":true,"until":"2026-03-01T12:01:00Z"},
+		{"kind":"model_evicted","group":"g","channel":"a","model":"m","abroad":true,"until":"2026-03-01T13:00:00Z"}]}`)
 	if strings.Contains(w.Body.String(), "hush") {
 		t.Error("the answer has a secret")
 	}
 	want(t, d.ask("POST", "/api/standing/reset", `{"kind":"model_evicted","group":"g","model":"m"}`), 200,
-		`{"lifted":[{"kind":"model_evicted","group":"g","channel":"a","model":"m","elsewhere":true,"until":"2026-03-01T13:00:00Z"}]}`)
+		`{"lifted":[{"kind":"model_evicted","group":"g","channel":"a","model":"m","abroad":true,"until":"2026-03-01T13:00:00Z"}]}`)
 	want(t, d.ask("POST", "/api/standing/reset", `{"model":"m"}`), 200, `{"lifted":[]}`)
 	want(t, d.ask("POST", "/api/standing/reset", `{"all":true}`), 200,
-		`{"lifted":[{"kind":"key_cooled","provider":"p","key":"main","elsewhere":true,"until":"2026-03-01T12:01:00Z"}]}`)
+		`{"lifted":[{"kind":"key_cooled","provider":"p","key":"main","abroad":true,"until":"2026-03-01T12:01:00Z"}]}`)
 	want(t, d.ask("GET", "/api/standing", ""), 200, `{"at":"2026-03-01T12:00:00Z","aside":[]}`)
 
 	until := now.Add(time.Hour)

@@ -40,8 +40,8 @@ type Aside struct {
 	Key      string     `json:"key,omitempty"`
 	Caller   string     `json:"caller,omitempty"` // for whom alone
 	HalfOpen bool       `json:"half_open,omitempty"`
-	Abroad   bool       `json:"elsewhere,omitempty"` // only another instance knows of it
-	Until    *time.Time `json:"until,omitempty"`     // nil: until a hand ends it, or for a half-open breaker
+	Abroad   bool       `json:"abroad,omitempty"` // only another instance knows of it
+	Until    *time.Time `json:"until,omitempty"`  // nil: until a hand ends it, or for a half-open breaker
 }
 
 // AsideOf takes over what people may see of an engine's aside.
