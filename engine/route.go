@@ -64,7 +64,7 @@ type RefusalKind uint8
 // The refusals that come before any attempt.
 const (
 	RefusalUnknownModel RefusalKind = iota
-	RefusalNotAllowed               // the model exists, but not for this caller or endpoint
+	RefusalNotAllowed               // the model exists, but not for this caller, endpoint or price ceiling
 	RefusalRate                     // a rate of the caller or of every group is spent
 	RefusalNoChannel                // all channels are set aside
 	RefusalPolicy                   // the route policy leaves no channel, or failed
