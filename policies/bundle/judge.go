@@ -20,8 +20,8 @@ func (s *Source) isPatient() bool {
 	return s.o.LongPoll > 0 && s.patient
 }
 
-// begin waits for the turn. It returns a context, which Close ends, and Poll and Wake do
-// if the server may wait; how long it really may; and what gives the turn back.
+// begin waits for the turn. It returns a context, which Close ends, and Poll does if the
+// server may wait; how long it really may; and what gives the turn back.
 func (s *Source) begin(ctx context.Context, wait time.Duration) (context.Context, time.Duration, func(), error) {
 	select {
 	case s.turn <- struct{}{}:
@@ -36,7 +36,7 @@ func (s *Source) begin(ctx context.Context, wait time.Duration) (context.Context
 		<-s.turn
 		return nil, 0, nil, errClosed
 	}
-	if s.urgent > 0 || len(s.wake) > 0 {
+	if s.urgent > 0 {
 		wait = 0
 	}
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -56,7 +56,6 @@ type Source struct {
 	turn  chan struct{}  // holds one value while a question is under way
 	loop  sync.WaitGroup // the source's own goroutine
 	stop  chan struct{}  // closed by Close
-	wake  chan struct{}  // holds one value if the source's goroutine is to ask now
 	seen  seen           // of whoever has the turn
 
 	mu       sync.Mutex // guards the rest
@@ -78,7 +77,7 @@ func Open(ctx context.Context, o Options) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Source{o: p, turn: make(chan struct{}, 1), stop: make(chan struct{}), wake: make(chan struct{}, 1)}
+	s := &Source{o: p, turn: make(chan struct{}, 1), stop: make(chan struct{})}
 	if p.place.isOCI() {
 		if s.store, err = p.makeStore(); err != nil {
 			return nil, err
@@ -116,22 +115,9 @@ func (s *Source) Status() Status {
 	return s.status
 }
 
-// Wake lets the source ask now, and try afresh what was refused before. It doesn't wait:
-// whoever holds a lock that Options.Accept takes can call it.
-func (s *Source) Wake() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.waiting {
-		s.cancel(errInterrupted)
-	}
-}
-
-// Poll is Wake for whoever needs the answer: it asks itself and waits. Its error says why
-// a bundle is refused or can't be had.
+// Poll asks now, tries afresh what was refused before, and waits for the answer. Its error
+// says why a bundle is refused or can't be had. Whoever holds a lock that Options.Accept
+// takes must not call it.
 func (s *Source) Poll(ctx context.Context) (Outcome, error) {
 	s.mu.Lock()
 	s.urgent++
@@ -179,20 +165,17 @@ func (s *Source) run(ctx context.Context, last Outcome) {
 		} else {
 			failures = 0
 		}
-		timer, afresh := time.NewTimer(s.pause(failures, wait > 0)), false
+		timer := time.NewTimer(s.pause(failures, wait > 0))
 		select {
 		case <-timer.C:
-		case <-s.wake:
-			timer.Stop()
-			afresh = true
 		case <-s.stop:
 			timer.Stop()
 			return
 		}
-		if wait = 0; !afresh && s.isPatient() {
+		if wait = 0; s.isPatient() {
 			wait = s.o.LongPoll
 		}
-		last, _ = s.ask(ctx, afresh, wait) // its error is in the log and in the status
+		last, _ = s.ask(ctx, false, wait) // its error is in the log and in the status
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -306,37 +305,26 @@ func TestTheServerMayHoldItsAnswerBack(t *testing.T) {
 	current.Store(key.bundle(t, stop("three")))
 	poll(t, s, bundle.Activated, "") // doesn't wait for an hour
 	inForce(t, s, "three")
-	<-held
-	current.Store(key.bundle(t, stop("four")))
-	s.Wake()
-	waitFor(t, func() bool { return s.Current().Revision == "four" })
 }
 
-func TestWake(t *testing.T) {
+// What was refused for the configuration's sake is in force once that is mended, though
+// the server offers nothing new.
+func TestPollTriesAfresh(t *testing.T) {
 	t.Parallel()
 	key := newPair(t, elliptic.P256())
 	at := newServer(t, key.bundle(t, stop("one")))
-	var mu sync.Mutex
-	missing := errors.New("a parameter is missing")
+	var mended atomic.Bool
 	s := open(t, bundle.Options{URL: at.URL, Key: bundle.Key{PEM: key.public}, Accept: func(_ context.Context, b bundle.Bundle) error {
-		mu.Lock()
-		defer mu.Unlock()
-		if b.Revision == "two" {
-			return missing
+		if b.Revision == "two" && !mended.Load() {
+			return errors.New("a parameter is missing")
 		}
 		return nil
 	}})
 	at.offer(key.bundle(t, stop("two")))
-	mu.Lock()
-	s.Wake()
-	s.Wake()
-	mu.Unlock()
-	waitFor(t, func() bool { return s.Status().Last == bundle.Refused })
-	mu.Lock()
-	missing = nil
-	s.Wake() // as a reload does, with the lock that Accept takes
-	mu.Unlock()
-	waitFor(t, func() bool { return s.Current().Revision == "two" })
+	poll(t, s, bundle.Refused, "a parameter is missing")
+	mended.Store(true)
+	poll(t, s, bundle.Activated, "")
+	inForce(t, s, "two")
 }
 
 func TestTheContextBoundsOpen(t *testing.T) {
