@@ -131,8 +131,9 @@ func (p *program) set(ctx context.Context, opts Options) (*Set, error) {
 	}
 	set := &Set{
 		program: p, store: store, params: params, timeout: cmp.Or(opts.Timeout, defaultTimeout),
-		location: cmp.Or(opts.Location, time.UTC), revision: p.revision(params, data),
+		location: cmp.Or(opts.Location, time.UTC),
 	}
+	set.revision = set.hash(data)
 	if limit := cmp.Or(opts.Memory, defaultMemory); limit > 0 {
 		set.decisions = newMemory[engine.Decision](limit)
 		set.routes = newMemory[engine.RouteAnswer](limit)
@@ -183,11 +184,14 @@ func longText(o ast.Object) (member string, size int) {
 	return member[:min(len(member), maxShown)], size
 }
 
-// revision hashes what the policy is made of, but for where its files stand: the same
-// policy has the same revision on every machine.
-func (p *program) revision(params, data ast.Object) string {
+// hash is the revision. It leaves out where files stand: the same policy has the same
+// revision on every machine.
+func (s *Set) hash(data ast.Object) string {
 	h := sha256.New()
-	h.Write(p.texts[:])
-	fmt.Fprintf(h, "%s %s", params, data)
+	h.Write(s.texts[:])
+	fmt.Fprintf(h, "%s %s", s.params, data)
+	if s.location != time.UTC {
+		fmt.Fprintf(h, " %s", s.location)
+	}
 	return hex.EncodeToString(h.Sum(nil)[:6])
 }

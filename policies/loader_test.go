@@ -103,6 +103,7 @@ func TestRevision(t *testing.T) {
 		{}, {Profile: "kunavo"}, {Modules: text, Params: map[string]any{"a": 1}}, {Modules: text, Params: map[string]any{"a": 2}},
 		{Modules: text, Data: map[string]any{"a": 1}}, {Modules: text, Query: "data.fourgate.standard.decision"},
 		{Modules: map[string]string{"a.rego": region + "\n# changed\n"}},
+		{Modules: text, Location: time.FixedZone("CET", 3600)},
 	} {
 		r := revision(opts)
 		if seen[r] {

@@ -107,7 +107,7 @@ decision := {"action": "abort", "reason": r} if r := part with input.failure.rea
 decision.reason := input.failure.reason`,
 	"a rule's key": `names[input.failure.reason] := 1
 decision := {"action": "abort", "reason": r} if some r, _ in names`,
-	"a text": `decision := {"action": "abort", "reason": $"{input.failure.reason}"}`,
+	"a text":           `decision := {"action": "abort", "reason": $"{input.failure.reason}"}`,
 	"a path in a list": `decision := {"action": "abort", "reason": object.get(input, ["failure", "reason"], "x")}`,
 }
 

@@ -32,8 +32,8 @@ type Set struct {
 	routes    *memory[engine.RouteAnswer]
 }
 
-// Revision is a short hash of all that makes up the policy: files, data, query and
-// params. It is the same on every machine, and fit for logs, metrics and readiness.
+// Revision is a short hash of all that makes up the policy: files, data, query, params and
+// time zone. It is the same on every machine, and fit for logs, metrics and readiness.
 func (s *Set) Revision() string { return s.revision }
 
 // Params returns a copy of the parameters.
