@@ -134,7 +134,8 @@ func TestRefusedByRoutePolicy(t *testing.T) {
 			return engine.RouteAnswer{Picked: true, Reason: reason(t, "no_region"), Fault: fault}
 		}}.start(t)
 		for path, want := range map[string]string{
-			"/v1/chat/completions": fmt.Sprintf(`"code":%q`, code), "/v1/messages": `{"type":"error","error":{"type":`,
+			"/v1/chat/completions": fmt.Sprintf(`"code":%q`, code), "/v1/responses": fmt.Sprintf(`"code":%q`, code),
+			"/v1/messages": `{"type":"error","error":{"type":`, "/v1beta/models/" + model + ":generateContent": `{"error":{"code":503,"message":`,
 		} {
 			for range 2 { // the log has one line for both
 				got := g.post(t, path, wholeRequest)

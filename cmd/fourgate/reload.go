@@ -53,7 +53,7 @@ func (a *app) reloadOnChange(ctx context.Context, w *changeWatch, e *env, path s
 		}
 		serves, read := a.reload(ctx, e, path, by)
 		if asked {
-			a.askForBundle(ctx)
+			a.askForBundle()
 		}
 		if !serves {
 			// Whoever mends it may do so in a file that only the refused one has.
@@ -155,14 +155,14 @@ func (a *app) useBundle(ctx context.Context, from *bundleSource, b bundle.Bundle
 	return nil
 }
 
-// askForBundle asks for the policy bundle now, as somebody who sends SIGHUP wants it. The
-// source tells the log what came of it.
-func (a *app) askForBundle(ctx context.Context) {
+// askForBundle has the policy bundle asked for now, as somebody who sends SIGHUP wants it. It
+// doesn't wait, so that a server that hangs holds up no reload; the source tells the log
+// what came of it.
+func (a *app) askForBundle() {
 	a.turn.Lock()
-	source := a.source
-	a.turn.Unlock()
-	if source != nil {
-		_, _ = source.source.Poll(ctx) // its error is in the log
+	defer a.turn.Unlock()
+	if a.source != nil {
+		a.source.source.Wake()
 	}
 }
 
