@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 
 	"github.com/fourgate-dev/fourgate/hcl"
@@ -38,9 +39,11 @@ func (a *app) watchChanges() *changeWatch {
 
 // reloadOnChange reloads until ctx is done, and ends the watch then.
 func (a *app) reloadOnChange(ctx context.Context, w *changeWatch, e *env, path string) {
+	var asking sync.WaitGroup
 	defer func() {
 		signal.Stop(w.hangup)
 		w.stop()
+		asking.Wait()
 	}()
 	for {
 		asked, by := false, byFile
@@ -53,7 +56,7 @@ func (a *app) reloadOnChange(ctx context.Context, w *changeWatch, e *env, path s
 		}
 		serves, read := a.reload(ctx, e, path, by)
 		if asked {
-			a.askForBundle()
+			asking.Go(func() { a.askForBundle(ctx) }) // a server that hangs holds up no reload
 		}
 		if !serves {
 			// Whoever mends it may do so in a file that only the refused one has.
@@ -155,14 +158,14 @@ func (a *app) useBundle(ctx context.Context, from *bundleSource, b bundle.Bundle
 	return nil
 }
 
-// askForBundle has the policy bundle asked for now, as somebody who sends SIGHUP wants it. It
-// doesn't wait, so that a server that hangs holds up no reload; the source tells the log
-// what came of it.
-func (a *app) askForBundle() {
+// askForBundle asks for the policy bundle now, as somebody who sends SIGHUP wants it. The
+// source tells the log what came of it.
+func (a *app) askForBundle(ctx context.Context) {
 	a.turn.Lock()
-	defer a.turn.Unlock()
-	if a.source != nil {
-		a.source.source.Wake()
+	source := a.source
+	a.turn.Unlock()
+	if source != nil {
+		_, _ = source.source.Poll(ctx) // its error is in the log
 	}
 }
 
