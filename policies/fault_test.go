@@ -171,3 +171,29 @@ func TestAnswersThatAreFine(t *testing.T) {
 	f("some gates", `{"action": "abort", "reason": "r", "gates": {"idempotency": "stop", "attempt_budget": "pass"}}`,
 		engine.Decision{Reason: r, Gates: engine.Gates{Idempotency: engine.GateStop, AttemptBudget: engine.GatePass}})
 }
+
+// What a caller puts into its Idempotency-Key is in no log, whatever a policy does with it.
+func TestFaultsKeepTheCallersKey(t *testing.T) {
+	t.Parallel()
+	const key, answer = "sk-secret", `"action": "abort", "reason": "r"`
+	f := func(rule, want string) {
+		t.Helper()
+		set := load(t, Options{}, "package fourgate\n"+rule)
+		q := failed(t)
+		q.Idempotency.Key = key
+		d := set.Decide(&q)
+		if set.HasRoute() {
+			a := set.Route(&engine.RouteQuestion{Idempotency: q.Idempotency})
+			d = engine.Decision{Fault: a.Fault, Why: a.Why}
+		}
+		if d.Fault == "" || strings.Contains(d.Why, key) || !strings.Contains(d.Why, want) {
+			t.Errorf("%s: %s %q, want %q", rule, d.Fault, d.Why, want)
+		}
+	}
+	f(`decision := {`+answer+`} if to_number(input.request.idempotency.key) > 1`, "p.rego:2: eval_builtin_error: to_number (")
+	f(`decision := {`+answer+`} if semver.compare(input.request.idempotency.key, "1.0.0") > 0`, "eval_builtin_error: semver.compare (")
+	f(`decision := {`+answer+`, input.request.idempotency.key: 1}`, "unknown member")
+	f(`decision := {`+answer+`} if input.request.idempotency.key == ""`, "give it a default")
+	f(`route := {"attempts": 1, "reason": "r"} if to_number(input.request.idempotency.key) > 1`, "eval_builtin_error: to_number (")
+	f(`decision := {`+answer+`} if to_number(input.request.model) > 1`, "invalid syntax") // which is no secret
+}

@@ -19,6 +19,7 @@ type reads[Q any] struct {
 	fields []field[Q]
 	params bool
 	clock  bool
+	key    bool // the caller's Idempotency-Key
 	tree   []branch[Q]
 }
 
@@ -90,6 +91,7 @@ func readsOf[Q any](all []field[Q], seen [][]string) reads[Q] {
 		if slices.ContainsFunc(seen, func(path []string) bool { return overlaps(path, f.path) }) {
 			r.fields = append(r.fields, f)
 			r.clock = r.clock || f.path[0] == "clock"
+			r.key = r.key || f.path[len(f.path)-1] == "key" && f.path[0] == "request"
 		}
 	}
 	r.params = slices.ContainsFunc(seen, func(path []string) bool { return overlaps(path, []string{"params"}) })

@@ -39,13 +39,13 @@ func (s *Set) choose(q *engine.RouteQuestion) engine.RouteAnswer {
 	r := s.ask(e.query, e.reads.input(q, e.reads.on(q.Now, s.location), s.params), &e.places)
 	switch {
 	case r.fault != "":
-		return engine.RouteAnswer{Fault: r.fault, Rule: r.rule, Why: r.why}
+		return engine.RouteAnswer{Fault: r.fault, Rule: r.rule, Why: e.reads.because(r.err)}
 	case r.value == nil:
 		return engine.RouteAnswer{}
 	}
 	a, err := readRouteAnswer(r.value)
 	if err != nil {
-		return engine.RouteAnswer{Fault: faultMistyped, Rule: r.rule, Why: because(err)}
+		return engine.RouteAnswer{Fault: faultMistyped, Rule: r.rule, Why: e.reads.because(err)}
 	}
 	a.Rule = r.rule
 	return a

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -83,14 +82,14 @@ func (s *Set) decide(q *engine.Question) engine.Decision {
 	e := &s.decision
 	r := s.ask(e.query, e.reads.input(q, e.reads.on(q.Now, s.location), s.params), &e.places)
 	if r.fault == "" && r.value == nil {
-		r.fault, r.why = faultUndefined, "no rule of the entry point holds for this question; give it a default"
+		r.fault, r.err = faultUndefined, errUndefined
 	}
 	if r.fault != "" {
-		return engine.Decision{Fault: r.fault, Rule: r.rule, Why: r.why}
+		return engine.Decision{Fault: r.fault, Rule: r.rule, Why: e.reads.because(r.err)}
 	}
 	d, err := readAnswer(r.value)
 	if err != nil {
-		return engine.Decision{Fault: faultMistyped, Rule: r.rule, Why: because(err)}
+		return engine.Decision{Fault: faultMistyped, Rule: r.rule, Why: e.reads.because(err)}
 	}
 	d.Rule = r.rule
 	return d
@@ -101,8 +100,10 @@ type result struct {
 	value ast.Value
 	rule  string // that answered, file:line; empty if that isn't known
 	fault string
-	why   string
+	err   error // what the fault was; nil without one
 }
+
+var errUndefined = errors.New("no rule of the entry point holds for this question; give it a default")
 
 // ask evaluates the policy, once more if that was late. The limit is on the wall's clock,
 // and a thread that a busy machine has put aside for ten milliseconds comes back with a
@@ -120,14 +121,14 @@ func (s *Set) ask(query ast.Body, input *ast.Term, from *places) result {
 func (s *Set) evaluate(query ast.Body, input *ast.Term, from *places) (r result) {
 	defer func() {
 		if p := recover(); p != nil {
-			r = result{fault: faultError, why: because(fmt.Errorf("the evaluation panicked: %v", p))}
+			r = result{fault: faultError, err: fmt.Errorf("the evaluation panicked: %v", p)}
 		}
 	}()
 
 	ctx := context.Background()
 	txn, err := s.store.NewTransaction(ctx)
 	if err != nil {
-		return result{fault: faultError, why: because(err)}
+		return result{fault: faultError, err: err}
 	}
 	defer s.store.Abort(ctx, txn)
 
@@ -149,20 +150,12 @@ func (s *Set) evaluate(query ast.Body, input *ast.Term, from *places) (r result)
 			return nil
 		})
 	if err != nil {
-		r = result{fault: faultOf(err), why: because(err)}
+		r = result{fault: faultOf(err), err: err}
 	}
 	if r.value != nil || err != nil {
 		r.rule = from.at(place)
 	}
 	return r
-}
-
-// maxWhy bounds what a log line says of a fault.
-const maxWhy = 400
-
-func because(err error) string {
-	text := err.Error()
-	return strings.ToValidUTF8(text[:min(len(text), maxWhy)], "")
 }
 
 // faultOf names what OPA reports.
