@@ -19,7 +19,14 @@ const maxWeight = 20_000
 type weight struct{ fixed, perArgument float64 }
 
 func (w weight) plus(v weight) weight {
-	return weight{w.fixed + v.fixed, w.perArgument + v.perArgument}
+	return weight{w.fixed + v.fixed, w.perArgument + v.perArgument}.finite()
+}
+
+// finite keeps sums and products from becoming infinite, because nothing times infinity
+// isn't a number, and so more than no limit. It is far beyond maxWeight.
+func (w weight) finite() weight {
+	const ceiling = 1e12
+	return weight{min(w.fixed, ceiling), min(w.perArgument, ceiling)}
 }
 
 func (w weight) most(v weight) weight {
@@ -240,9 +247,12 @@ func (s *scale) ofRef(r ast.Ref) weight {
 	return s.of(r[0])
 }
 
-// ofCall adds up the operands of a builtin; a function of the policy's own multiplies them
-// by how often it uses them.
+// ofCall adds up the operands of a builtin, but for replace; a function of the policy's own
+// multiplies them by how often it uses them.
 func (s *scale) ofCall(terms []*ast.Term) weight {
+	if terms[0].String() == ast.Replace.Name && len(terms) > 3 {
+		return s.ofReplace(terms[1], terms[2], terms[3])
+	}
 	operands := weight{}
 	for _, t := range terms[1:] {
 		operands = operands.plus(s.of(t))
@@ -261,5 +271,28 @@ func (s *scale) ofCall(terms []*ast.Term) weight {
 			w = w.most(s.ofRule(r))
 		}
 	}
-	return weight{w.fixed + w.perArgument*operands.fixed, w.perArgument * operands.perArgument}
+	return weight{w.fixed + w.perArgument*operands.fixed, w.perArgument * operands.perArgument}.finite()
+}
+
+// ofReplace weighs replace(text, old, by): each byte of the text may become the whole of by.
+func (s *scale) ofReplace(text, old, by *ast.Term) weight {
+	w := s.of(text)
+	if by, ok := by.Value.(ast.String); ok {
+		grows := float64(len(by) + 1) // an empty old stands between all letters
+		if old, ok := old.Value.(ast.String); ok && old != "" {
+			grows = max(1, float64(len(by))/float64(len(old)))
+		}
+		return weight{w.fixed * grows, w.perArgument * grows}.finite()
+	}
+	// A text from input is longer than the one part as which it counts elsewhere.
+	const shortest = 4
+	v := s.of(by)
+	w.fixed, v.fixed = max(w.fixed, shortest), max(v.fixed, shortest)
+	// Of a function's argument the square counts, which is written as a multiple that no
+	// argument exceeds without exceeding maxWeight.
+	const heaviest = 50
+	return weight{
+		textPart * w.fixed * v.fixed,
+		textPart * (w.fixed*v.perArgument + w.perArgument*v.fixed + heaviest*w.perArgument*v.perArgument),
+	}.finite()
 }
