@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agext/levenshtein"
-
 	"github.com/fourgate-dev/fourgate/engine"
 )
 
@@ -372,15 +370,9 @@ func notAWord(text string, words []string) error {
 // didYouMean is the end of a message that proposes the nearest of the candidates, empty if
 // none is near.
 func didYouMean(text string, candidates []string) string {
-	const near = 3 // more edits than that are another word
-	best, distance := "", min(near, len(text))
-	for _, c := range candidates {
-		if d := levenshtein.Distance(text, c, nil); d < distance {
-			best, distance = c, d
-		}
-	}
-	if best == "" {
+	meant := nearest(text, candidates)
+	if meant == "" {
 		return ""
 	}
-	return fmt.Sprintf("; did you mean %q?", best)
+	return fmt.Sprintf("; did you mean %q?", meant)
 }
