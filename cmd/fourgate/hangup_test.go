@@ -4,18 +4,32 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 )
 
-// SIGHUP asks for the policy bundle at once, however long the next question is away.
+// SIGHUP asks for the policy bundle at once, however long the next question is away, and a
+// server that hangs then holds up no reload.
 func TestHangupAsksForTheBundle(t *testing.T) {
 	t.Parallel()
 	p := newPublisher(t)
 	p.offer("v1", true, policyVersion(1))
+	var hangs, over atomic.Bool
+	asked, offers := make(chan struct{}, 100), p.server.Config.Handler
+	p.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !hangs.Load() {
+			offers.ServeHTTP(w, r)
+			return
+		}
+		asked <- struct{}{}
+		<-r.Context().Done()
+		over.Store(true)
+	})
 	dir := t.TempDir()
 	config := filepath.Join(dir, "fourgate.hcl")
 	for path, text := range map[string]string{
@@ -71,4 +85,14 @@ ledger { store = "none" }
 	p.offer("v2", true, policyVersion(2))
 	seen.hangup <- syscall.SIGHUP
 	log.await(t, "revision=v2")
+
+	hangs.Store(true)
+	seen.hangup <- syscall.SIGHUP
+	log.awaitCount(t, "msg=reloaded", 2)
+	<-asked
+	seen.hangup <- syscall.SIGHUP
+	log.awaitCount(t, "msg=reloaded", 3)
+	if over.Load() {
+		t.Error("the reload has waited for the bundle")
+	}
 }

@@ -39,7 +39,9 @@ func (a *app) watchChanges() *changeWatch {
 
 // reloadOnChange reloads until ctx is done, and ends the watch then.
 func (a *app) reloadOnChange(ctx context.Context, w *changeWatch, e *env, path string) {
+	ask := make(chan struct{}, 1)
 	var asking sync.WaitGroup
+	asking.Go(func() { a.askForBundles(ctx, ask) })
 	defer func() {
 		signal.Stop(w.hangup)
 		w.stop()
@@ -56,7 +58,10 @@ func (a *app) reloadOnChange(ctx context.Context, w *changeWatch, e *env, path s
 		}
 		serves, read := a.reload(ctx, e, path, by)
 		if asked {
-			asking.Go(func() { a.askForBundle(ctx) }) // a server that hangs holds up no reload
+			select {
+			case ask <- struct{}{}:
+			default: // somebody is to ask already
+			}
 		}
 		if !serves {
 			// Whoever mends it may do so in a file that only the refused one has.
@@ -158,14 +163,22 @@ func (a *app) useBundle(ctx context.Context, from *bundleSource, b bundle.Bundle
 	return nil
 }
 
-// askForBundle asks for the policy bundle now, as somebody who sends SIGHUP wants it. The
-// source tells the log what came of it.
-func (a *app) askForBundle(ctx context.Context) {
-	a.turn.Lock()
-	source := a.source
-	a.turn.Unlock()
-	if source != nil {
-		_, _ = source.source.Poll(ctx) // its error is in the log
+// askForBundles asks for the policy bundle whenever somebody wants it, until ctx is done. It
+// is beside the reloads because a server that hangs must hold up none of them. The source
+// tells the log what came of it.
+func (a *app) askForBundles(ctx context.Context, wanted <-chan struct{}) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-wanted:
+		}
+		a.turn.Lock()
+		source := a.source
+		a.turn.Unlock()
+		if source != nil {
+			_, _ = source.source.Poll(ctx) // its error is in the log
+		}
 	}
 }
 
