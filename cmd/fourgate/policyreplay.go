@@ -95,6 +95,11 @@ func (f *replayFlags) run(ctx context.Context, e *env, source string) error {
 	if f.where.config == "" && f.where.store == "" {
 		return usageError{errors.New("name the ledger: -c FILE for the one of a configuration, or -ledger DB")}
 	}
+	now := f.now()
+	since, until := f.since.at(now), f.until.at(now)
+	if !since.IsZero() && !until.IsZero() && !since.Before(until) {
+		return usageError{fmt.Errorf("nothing lies between -since %s and -until %s; -since is the earlier one", &f.since, &f.until)}
+	}
 	policy, err := f.policy(ctx, e, source)
 	if err != nil {
 		return err
@@ -107,10 +112,9 @@ func (f *replayFlags) run(ctx context.Context, e *env, source string) error {
 
 	report := newReplayReport(e.stdout, f, source)
 	again := replay.New(replay.Options{Policy: policy, Group: f.group, Changed: report.add})
-	now := f.now()
 	p := newProgress(e, "asking "+source)
 	unreadable, lastErr := 0, error(nil)
-	for rec, err := range r.All(ctx, ledger.Filter{Since: f.since.at(now), Until: f.until.at(now), Decided: true}) {
+	for rec, err := range r.All(ctx, ledger.Filter{Since: since, Until: until, Decided: true}) {
 		if err != nil {
 			unreadable, lastErr = unreadable+1, err
 			continue
