@@ -19,8 +19,14 @@ import (
 	opa "github.com/open-policy-agent/opa/v1/bundle"
 )
 
-// maxName bounds a policy file's path in bytes: decisions name the rule that made them.
+// maxName bounds a policy file's path, and a bundle's revision, in bytes: decisions name the
+// rule that made them, and logs the bundle.
 const maxName = 256
+
+// nameable says whether a text of a bundle can stand in logs and records.
+func nameable(s string) bool {
+	return len(s) <= maxName && !strings.ContainsFunc(s, func(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) })
+}
 
 // Bundle is what a bundle holds. Its maps are the source's: readers share them.
 type Bundle struct {
@@ -137,6 +143,8 @@ func convert(read *opa.Bundle, raw []byte) (Bundle, error) {
 		return Bundle{}, errors.New("it holds a compiled policy (WebAssembly or a plan), which nobody would read; build it with the target rego")
 	case read.Manifest.RegoVersion != nil && *read.Manifest.RegoVersion != 1, len(read.Manifest.FileRegoVersions) > 0 && !allV1(read.Manifest.FileRegoVersions):
 		return Bundle{}, errors.New("its manifest says that it is written in Rego v0; build it without --v0-compatible")
+	case !nameable(read.Manifest.Revision):
+		return Bundle{}, fmt.Errorf("its revision is %.*q; build it with a --revision of up to %d printable characters", maxName, read.Manifest.Revision, maxName)
 	}
 	b := Bundle{Modules: map[string]string{}, Data: read.Data, Revision: read.Manifest.Revision, Digest: digestOf(raw)}
 	for _, m := range read.Modules {
@@ -144,7 +152,7 @@ func convert(read *opa.Bundle, raw []byte) (Bundle, error) {
 		if strings.HasSuffix(name, "_test.rego") {
 			continue
 		}
-		if len(name) > maxName || strings.ContainsFunc(name, func(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) }) {
+		if !nameable(name) {
 			return Bundle{}, fmt.Errorf("it has a file with the name %.*q; a name has up to %d printable characters", maxName, name, maxName)
 		}
 		if _, twice := b.Modules[name]; twice {

@@ -83,6 +83,7 @@ func TestWhatIsRefused(t *testing.T) {
 	f("the configuration's data", key.bundle(t, good.with("params/data.json", `{"retry":true}`)), any, "params")
 	f("not Rego", key.bundle(t, good.with("decision.rego", "package fourgate\n\ndecision := {\n")), any, "decision.rego:")
 	f("not JSON", key.bundle(t, good.with("data.json", `{"a":`)), any, "did not find expected")
+	f("a revision that fills logs", key.bundle(t, good.with(".manifest", `{"revision":"`+strings.Repeat("x", 257)+`"}`)), any, "a --revision of up to 256 printable characters")
 	f("a name that breaks lines", key.bundle(t, good.with("a\nb.rego", "package a\n")), any, "printable characters")
 	f("a long name", key.bundle(t, good.with(strings.Repeat("a/", 200)+"b.rego", "package a\n")), any, "up to 256")
 	f("two files with one name", key.bundle(t, good.with("./decision.rego", "package a\n")), any, "two files with the name")
