@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"time"
 
@@ -27,10 +28,26 @@ func newHeard() heard {
 // sameEnd is how much two readings of one key may differ by the time that they took.
 const sameEnd = time.Second
 
+// indexScript returns the first ARGV[1] names of the index KEYS[1], up to ARGV[3] bytes
+// altogether and without those of more than ARGV[2]. What others have put there must not be
+// more than a connection takes: it would be lost each time anew.
+const indexScript = `
+local names = redis.pcall('ZRANGE', KEYS[1], 0, ARGV[1] - 1)
+if names.err then return names end
+local kept, bytes = {}, 0
+for _, name in ipairs(names) do
+  if #name <= tonumber(ARGV[2]) and bytes + #name <= tonumber(ARGV[3]) then
+    kept[#kept + 1] = name
+    bytes = bytes + #name
+  end
+end
+return kept`
+
 // sweep reads everything that the index names. With all it reads also what was heard
 // before and isn't named any more: that has been lifted, or its backend has forgotten it.
 func (x *session) sweep(ctx context.Context, all bool) error {
-	cmd := x.client.B().Zrange().Key(x.keys.index).Min("0").Max("9999").Build()
+	cmd := x.client.B().Eval().Script(indexScript).Numkeys(1).Key(x.keys.index).
+		Arg(strconv.Itoa(maxFacts), strconv.Itoa(maxKeyBytes), strconv.Itoa(maxIndexBytes)).Build()
 	answers, err := x.exchange(ctx, []rueidis.Completed{cmd})
 	if err != nil {
 		return err
@@ -169,7 +186,7 @@ func (x *session) learn(key string, value, pttl rueidis.RedisResult) {
 
 // learnInstance takes over the rates of another instance.
 func (x *session) learnInstance(instance, text string, life time.Duration, good, gone bool) {
-	if good {
+	if good && len(text) <= maxRatesBytes {
 		used, ok := parseRateList(text)
 		if limits := x.limits.Load(); limits != nil {
 			for rate, count := range used {

@@ -24,7 +24,11 @@ const (
 	// maxKeyBytes is a little more than the longest key that names of a configuration can
 	// make, each byte escaped.
 	maxKeyBytes = 2048
-	// maxFactBytes bounds the value of a fact: an instance's name.
+	// maxIndexBytes bounds what is read of the index: ten times what its facts take with
+	// names of an ordinary length.
+	maxIndexBytes = 4 << 20
+	// maxFactBytes bounds the value of a fact: an instance's name. Of this and of the next
+	// one byte more is read, so that a longer value is known for one.
 	maxFactBytes = 64
 	// maxRatesBytes bounds the rates that one instance tells; 20,000 fit.
 	maxRatesBytes = 1 << 20

@@ -74,6 +74,25 @@ func TestLiesInTheBackend(t *testing.T) {
 	}
 }
 
+// TestWhatIsTooLongIsPassedOver and loses no connection, which would be lost each time anew.
+func TestWhatIsTooLongIsPassedOver(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	server.Do("SETRANGE", "fg:1:rates:liar", fmt.Sprint(maxRatesBytes+10), "\n")
+	server.Do("PEXPIRE", "fg:1:rates:liar", "100000")
+	server.Do("ZADD", "fg:1:index", "9000000000000000", "fg:1:rates:liar")
+	// Names of more than a message takes, one alone and all together.
+	server.Do("EVAL", `redis.call('ZADD', KEYS[1], 8e15, string.rep('x', 2e6))
+		for i = 1, 9000 do redis.call('ZADD', KEYS[1], 9e15, string.rep('y', 1000) .. i) end`, "1", "fg:1:index")
+	honest := newInstanceOfTests(t, server.URL()).up()
+	eventually(t, "the lie is counted", func() bool { return honest.counted("fourgate_state_errors_total", "value") >= 1 })
+	honest.fails(cool)
+	newInstanceOfTests(t, server.URL()).up().has("key_cooled pamain*")
+	if n := honest.counted("fourgate_state_errors_total", "connection"); n != 0 {
+		t.Errorf("%v connections were lost", n)
+	}
+}
+
 // TestALiarCannotEmptyAPool that sets aside everything there is.
 func TestALiarCannotEmptyAPool(t *testing.T) {
 	t.Parallel()
@@ -207,7 +226,7 @@ func TestScannerCountsMessages(t *testing.T) {
 	f("*2\r\n*1\r\n:1\r\n%1\r\n$1\r\na\r\n~0\r\n+OK\r\n", "*+")
 	f(">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\na\r\n+OK\r\n>2\r\n+invalidate\r\n_\r\n", ">+>")
 	for _, bad := range []string{
-		"\r\n", "+OK\n", "$5\r\nabcdefg", "$3\r\nabc\rx", "#x\r\n", "_x\r\n", ":\r\n", ":1x\r\n", "$1048577\r\n", ";4\r\n", "|1\r\n", "$?\r\n", "*1\r\n>2\r\n",
+		"\r\n", "+OK\n", "$5\r\nabcdefg", "$3\r\nabc\rx", "#x\r\n", "_x\r\n", ":\r\n", ":1x\r\n", "$1048578\r\n", ";4\r\n", "|1\r\n", "$?\r\n", "*1\r\n>2\r\n",
 		">2\r\n$10\r\ninvalidates\r\n", ">2\r\n$10\r\ninvalidatX\r\n", ">2\r\n*1\r\n", ">2\r\n$10\r\ninvalidate\r\n*1\r\n*1\r\n", ":1-1\r\n", "$1000000000000000000\r\n",
 	} {
 		if _, err := scanned(bad, 1); err == nil {

@@ -10,12 +10,12 @@ import (
 
 // The bounds of one message from the backend.
 const (
-	maxLine     = 4 << 10       // of a simple string or an error
-	maxBulk     = maxRatesBytes // of a string
-	maxElements = 4 * maxFacts  // of a message altogether
-	maxMessage  = 8 << 20       // bytes, altogether
-	maxDepth    = 8             // of arrays in arrays
-	maxDigits   = 18            // of a length, so that none overflows
+	maxLine     = 4 << 10           // of a simple string or an error
+	maxBulk     = maxRatesBytes + 1 // of a string: that is read of one that is too long
+	maxElements = 4 * maxFacts      // of a message altogether
+	maxMessage  = 8 << 20           // bytes, altogether
+	maxDepth    = 8                 // of arrays in arrays
+	maxDigits   = 18                // of a length, so that none overflows
 )
 
 // guardedConn checks what the backend sends before the client library reads it. The
