@@ -195,6 +195,9 @@ func (s *Server) Serve(ln net.Listener) error {
 // Ready says whether the server should be sent requests.
 func (s *Server) Ready() bool { return !s.draining.Load() && !s.stateDown() }
 
+// Draining says whether the server is being stopped and refuses new requests.
+func (s *Server) Draining() bool { return s.draining.Load() }
+
 // stateDown says that requests are refused for want of a shared state.
 func (s *Server) stateDown() bool { return s.around.StateDown != nil && s.around.StateDown() }
 

@@ -73,7 +73,11 @@ func (a *app) adminParts() admin.Parts {
 // checks are what /readyz?verbose tells of.
 func (a *app) checks() []admin.Check {
 	now, l := a.now(), a.inForce.Load()
-	list := []admin.Check{{
+	callers := admin.Check{Name: "callers", OK: true, Detail: "requests are taken"}
+	if a.server.Draining() {
+		callers.OK, callers.Detail = false, "draining: those under way may end, new ones are refused"
+	}
+	list := []admin.Check{callers, {
 		Name: "config", OK: true, Detail: fmt.Sprintf("generation %d since %s", l.generation, l.since.UTC().Format(time.RFC3339)),
 	}}
 	for _, g := range l.config.Catalog.Groups() {
