@@ -28,8 +28,9 @@ const (
 const sourceHelp = "A policy is a directory or a .rego file, a bundle (*.tar.gz), embedded for the default\n" +
 	"policy, profile:NAME (or just NAME, where no such path exists), or, with -c, config for\n" +
 	"the group's own; a directory of such a name is ./embedded. With -c the group's params,\n" +
-	"query and time zone are used. The default policy and profiles get its params only if its\n" +
-	"own policy is one of them, because they refuse params that they don't know."
+	"query and time zone are used, and below files its profile. The default policy and\n" +
+	"profiles get its params only if its own policy is one of them, because they refuse params\n" +
+	"that they don't know."
 
 // policyGround is the configuration that a policy command stands on: the group gives
 // budget and channels, and its policy the params. It is nil without -c.
@@ -166,7 +167,7 @@ func policyOptions(source string, ground *policyGround) (policies.Options, error
 		return policies.Options{}, fmt.Errorf("cannot find policy %q: name a directory, a .rego file or a bundle (*%s) that exists, %s, or a profile: %s",
 			source, bundleSuffix, embeddedSource, strings.Join(policies.Profiles(), ", "))
 	}
-	own.Paths, own.Profile, own.Bundle = []string{source}, "", nil
+	own.Paths, own.Bundle = []string{source}, nil
 	if !strings.HasSuffix(source, bundleSuffix) {
 		return optionsOf(own, nil), nil
 	}

@@ -78,6 +78,51 @@ func TestPolicyOfABundle(t *testing.T) {
 	}
 }
 
+// Files are asked above the group's profile, as they would be in its configuration.
+func TestPolicyOfFilesAboveAProfile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	config, files := filepath.Join(dir, "fourgate.hcl"), filepath.Join(dir, "narrow")
+	for name, text := range map[string]string{
+		filepath.Join(files, "route.rego"): "package fourgate\n\nroute := {\"attempts\": 1, \"reason\": \"tools\"} if input.request.tools\n",
+		config: `
+provider "one" {
+  base_url   = "http://127.0.0.1:1"
+  classifier = classifier.openai
+  auth       = "none"
+}
+classifier "openai" {
+  module = "builtin:openai"
+}
+route_group "m" {
+  models    = ["model-1"]
+  endpoints = ["openai.chat"]
+  channel "one" {
+    provider = provider.one
+  }
+}
+policy {
+  profile = "studyhub"
+  paths   = ["narrow"]
+}
+ledger {
+  store = "none"
+}
+`,
+	} {
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	code, out, stderr := runIn(t, "policy", "diff", "-check", "-class", "schema_invalid", "-c", config, files)
+	if code != exitOK {
+		t.Errorf("code %d\n%s%s", code, out, stderr)
+	}
+}
+
 // 2 is a command line that can't be understood, 1 a policy that can't be used or, with
 // -check, one that differs.
 func TestExitCodesOfPolicyCommands(t *testing.T) {
