@@ -13,6 +13,28 @@ import (
 	"github.com/fourgate-dev/fourgate/proxy/ledger"
 )
 
+func TestAdminURL(t *testing.T) {
+	t.Parallel()
+	f := func(listen, want string) {
+		t.Helper()
+		if got, err := adminURL(listen); err != nil || got != want {
+			t.Errorf("%q: %q, %v, want %q", listen, got, err, want)
+		}
+	}
+	f("127.0.0.1:8081", "http://127.0.0.1:8081")
+	f("localhost:8081", "http://localhost:8081")
+	f(":8081", "http://127.0.0.1:8081")
+	f("0.0.0.0:8081", "http://127.0.0.1:8081")
+	f("[::]:8081", "http://[::1]:8081")
+	f("[fe80::1]:8081", "http://[fe80::1]:8081")
+	f("10.0.0.7:8081", "http://10.0.0.7:8081")
+	for _, listen := range []string{"", "8081", "127.0.0.1:0"} {
+		if got, err := adminURL(listen); err == nil {
+			t.Errorf("%q: %q, want an error", listen, got)
+		}
+	}
+}
+
 // TestAdminToken has the command find the token where the proxy has it from.
 func TestAdminToken(t *testing.T) {
 	t.Parallel()

@@ -7,12 +7,12 @@ import (
 )
 
 // readiness says whether requests are welcome, and with ?verbose what that rests on, in
-// lines as Kubernetes' own endpoints have them. The details are behind the token.
+// lines as Kubernetes' own endpoints have them. The details are behind the token and for no web page.
 func readiness(p Parts) http.Handler {
-	verbose := wantToken(p.Token, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	verbose := noBrowser(p.Token, wantToken(p.Token, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		status, first := readyStatus(p)
 		say(w, status, first+checkLines(p))
-	}))
+	})))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Has("verbose") {
 			verbose.ServeHTTP(w, r)
