@@ -239,16 +239,7 @@ func TestValidateKeepsNoBundle(t *testing.T) {
 	p.offer("v1", true, policyVersion(1))
 	w := newTree(t)
 	w.write("bundle.pub", p.public)
-	w.write("fourgate.hcl", `provider "p" {
-  base_url = "http://127.0.0.1:1"
-  auth     = "none"
-}
-route_group "m" {
-  models    = ["model-1"]
-  endpoints = ["openai.chat"]
-  channel "p" { provider = provider.p }
-}
-policy {
+	w.write("fourgate.hcl", smallestConfig+`policy {
   bundle {
     url        = "`+p.server.URL+`/policy.tar.gz"
     public_key = file("bundle.pub")

@@ -63,14 +63,18 @@ const maxReadings = 5
 // Policies that come from a bundle are left out; see [compiler.withBundle].
 func (c *compiler) load(ctx context.Context, path string, e *env) (*loaded, reading, hcl.Diagnostics) {
 	world := hcl.Environment{LookupEnv: e.lookup}
-	config, named, _ := hcl.LoadNamed(path, world) // only to know what to look at before all of it is read
-	read := reading{inputs: inputsOf(path, config, named)}
+	again := canReadAgain(path)
+	var read reading
+	if again { // only to know what to look at before all of it is read
+		config, named, _ := hcl.LoadNamed(path, world)
+		read.inputs = inputsOf(path, config, named)
+	}
 	for range maxReadings {
 		read.contents = read.inputs.now()
 		config, named, diags := hcl.LoadNamed(path, world)
 		l, more := c.compile(ctx, named)
 		inputs := inputsOf(path, config, named)
-		if ctx.Err() == nil && !(inputs.equal(read.inputs) && maps.Equal(inputs.now(), read.contents)) {
+		if again && ctx.Err() == nil && !(inputs.equal(read.inputs) && maps.Equal(inputs.now(), read.contents)) {
 			read.inputs = inputs
 			continue
 		}
@@ -87,6 +91,13 @@ func (c *compiler) load(ctx context.Context, path string, e *env) (*loaded, read
 		Summary: "Files change while they are read", File: path,
 		Detail: "No two readings have found the same. Write files beside their places and rename them, or wait until they rest.",
 	}}
+}
+
+// canReadAgain says whether a configuration is in files. A pipe, such as a shell's <(…), can
+// be read but once.
+func canReadAgain(path string) bool {
+	info, err := os.Stat(path)
+	return err != nil || info.Mode().IsRegular() || info.IsDir()
 }
 
 // assemble compiles what a good configuration names.

@@ -10,19 +10,8 @@ import (
 // What a refused configuration names is watched, too: mending it there is enough.
 func TestMendedFileOfARefusedConfiguration(t *testing.T) {
 	t.Parallel()
-	const config = `provider "p" {
-  base_url = "http://127.0.0.1:1"
-  auth     = "none"
-}
-route_group "m" {
-  models    = ["model-1"]
-  endpoints = ["openai.chat"]
-  channel "p" { provider = provider.p }
-}
-ledger { store = "none" }
-`
 	w := newTree(t)
-	w.write("fourgate.hcl", config)
+	w.write("fourgate.hcl", smallestConfig)
 	w.write("new/p.rego", "package fourgate\n\ndecision := {\n")
 	log := newOutput()
 	e := &env{stdout: log, stderr: log, lookup: func(string) (string, bool) { return "", false }}
@@ -47,7 +36,7 @@ ledger { store = "none" }
 			t.Error(err)
 		}
 	}()
-	w.write("fourgate.hcl", config+"policy { paths = [\"new\"] }\n")
+	w.write("fourgate.hcl", smallestConfig+"policy { paths = [\"new\"] }\n")
 	log.await(t, "reload refused")
 	w.write("new/p.rego", "package fourgate\n\ndecision := {\"action\": \"abort\", \"reason\": \"mended\"}\n")
 	log.await(t, "msg=reloaded")
