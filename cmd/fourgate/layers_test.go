@@ -67,7 +67,7 @@ var homes = map[string][]string{
 var (
 	pure        = []string{"engine", "proxy/gate", "proxy/sse", "proxy/judge", "proxy/judge/strictjson"}
 	pureImports = []string{
-		"bytes", "cmp", "crypto/sha256", "encoding/hex", "encoding/json", "errors", "fmt", "io", "math", "math/bits", "net/url", "slices", "strconv",
+		"bytes", "cmp", "crypto/sha256", "encoding/hex", "encoding/json", "errors", "fmt", "io", "maps", "math", "math/bits", "net/url", "slices", "strconv",
 		"strings", "sync", "sync/atomic", "time", "unicode", "unicode/utf16", "unicode/utf8", "unsafe", "hash/maphash", "maps",
 	}
 	pureSelectors = []string{"time.Now", "time.Since", "time.Until", "time.After", "time.AfterFunc", "time.NewTimer", "time.NewTicker", "time.Sleep", "time.Tick"}
