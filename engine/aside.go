@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -71,6 +72,14 @@ func (s *Standing) Disable(ch *Channel, until time.Time) Aside {
 
 // sweepAside collects what is set aside and like a fact, and lifts it where that is asked.
 func (s *Standing) sweepAside(now time.Time, like *Fact, lift bool) []Aside {
+	found := s.collectAside(now, like, lift)
+	slices.SortFunc(found, func(x, y Aside) int { // without the lock: there may be thousands
+		return cmp.Or(x.compare(&y.Fact), cmp.Compare(x.Caller, y.Caller))
+	})
+	return found
+}
+
+func (s *Standing) collectAside(now time.Time, like *Fact, lift bool) []Aside {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var found []Aside
@@ -89,12 +98,6 @@ func (s *Standing) sweepAside(now time.Time, like *Fact, lift bool) []Aside {
 			st.cooling = aside{}
 		}
 	}
-	slices.SortFunc(found, func(x, y Aside) int {
-		if c := x.compare(&y.Fact); c != 0 {
-			return c
-		}
-		return slices.Compare([]string{x.Caller}, []string{y.Caller})
-	})
 	return found
 }
 
