@@ -252,6 +252,11 @@ func TestHealthChecksEndAnOpenTimeEarly(t *testing.T) {
 		if walked(open) != "a" {
 			t.Fatalf("to be probed: %q", walked(open))
 		}
+		w.s.Disable(open[0], time.Time{})
+		if disabled := w.s.OpenChannels(start, c); len(disabled) != 0 {
+			t.Error("a channel that was disabled by hand would be probed")
+		}
+		w.s.Reset(start, engine.Fact{Kind: engine.FactChannelDisabled})
 		if !w.s.ProbePassed(start, open[0]) || w.s.ProbePassed(start, open[0]) {
 			t.Error("a probe that passes changes an open breaker, once")
 		}

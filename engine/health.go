@@ -4,7 +4,8 @@ import "time"
 
 // OpenChannels returns the channels that a prober may look at: those of groups with a
 // health check whose breaker is open now. Nobody else is probed: a channel that is in use
-// proves itself, and one that rests for another reason would only be bothered.
+// proves itself, and one that rests for another reason would only be bothered, above all
+// one that was disabled by hand.
 func (s *Standing) OpenChannels(now time.Time, c *Catalog) []*Channel {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -14,7 +15,8 @@ func (s *Standing) OpenChannels(now time.Time, c *Catalog) []*Channel {
 			continue
 		}
 		for _, ch := range g.channels {
-			if s.channel(ch).breaker.state(now, g.spec.Breaker) == BreakerOpen {
+			st := s.channel(ch)
+			if st.breaker.state(now, g.spec.Breaker) == BreakerOpen && !now.Before(st.disabled) {
 				open = append(open, ch)
 			}
 		}
