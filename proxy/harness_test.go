@@ -125,6 +125,7 @@ type gateway struct {
 	ledger   *ledger
 	logs     *lockedBuffer
 	registry *prometheus.Registry
+	standing *engine.Standing
 }
 
 // parts are the snapshot that the setup describes.
@@ -175,10 +176,10 @@ func (s setup) parts(t testing.TB) proxy.Parts {
 
 func (s setup) start(t testing.TB) *gateway {
 	t.Helper()
-	g := &gateway{ledger: &ledger{closed: make(chan string, 50)}, logs: &lockedBuffer{}, registry: prometheus.NewRegistry()}
+	g := &gateway{ledger: &ledger{closed: make(chan string, 50)}, logs: &lockedBuffer{}, registry: prometheus.NewRegistry(), standing: engine.NewStanding()}
 	client := upstream.New(upstream.Options{MaxIdle: 64, IdleFor: time.Minute})
 	server, err := proxy.New(s.settings, s.parts(t), proxy.Around{
-		Standing: engine.NewStanding(), Ledger: g.ledger, Client: client, Rand: chance{},
+		Standing: g.standing, Ledger: g.ledger, Client: client, Rand: chance{},
 		Logger: slog.New(slog.NewTextHandler(g.logs, nil)), Registry: g.registry, Observer: s.observer,
 	})
 	if err != nil {

@@ -76,9 +76,13 @@ func (x *exchange) narrow() *problem {
 	if policy == nil {
 		return nil
 	}
-	q := x.chain.RouteQuestion(&x.request, x.now())
-	answer := policy.Route(&q)
-	chain, narrowing, refusal := x.chain.Narrow(answer)
+	chain, answer, narrowing, refusal := x.ruledBy(policy, x.chain)
+	if refusal != nil && answer.Fault == "" {
+		// What only other instances know may not leave a request nobody.
+		if wider, more := x.server.around.Standing.Doubt(x.now(), &x.request, x.chain, x.server.around.Rand); more {
+			chain, answer, narrowing, refusal = x.ruledBy(policy, wider)
+		}
+	}
 	m := x.server.metrics
 	m.routes.of(outcomeOf(narrowing, refusal)).Inc()
 	if answer.Fault != "" {
@@ -98,6 +102,14 @@ func (x *exchange) narrow() *problem {
 	}
 	x.chain = chain
 	return nil
+}
+
+// ruledBy is what a policy makes of a chain.
+func (x *exchange) ruledBy(policy engine.RoutePolicy, over engine.Chain) (engine.Chain, engine.RouteAnswer, *engine.Narrowing, *engine.Refusal) {
+	q := over.RouteQuestion(&x.request, x.now())
+	answer := policy.Route(&q)
+	chain, narrowing, refusal := over.Narrow(answer)
+	return chain, answer, narrowing, refusal
 }
 
 func outcomeOf(n *engine.Narrowing, refusal *engine.Refusal) routeOutcome {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
@@ -157,6 +158,30 @@ func TestRefusedByRoutePolicy(t *testing.T) {
 			t.Errorf("%d lines in the log:\n%s", n, g.logs)
 		}
 	}
+}
+
+// What only other instances know of a channel doesn't take it away from a request for which
+// the policy leaves no other, and does from one that has another.
+func TestForeignFactsLeaveAPolicySomebody(t *testing.T) {
+	t.Parallel()
+	local, abroad := newProvider(t, answer(200, "application/json", wholeAnswer)), newProvider(t, answer(200, "application/json", wholeAnswer))
+	picks := []string{"ch1"}
+	g := setup{providers: []*provider{local, abroad}, route: func(*engine.RouteQuestion) engine.RouteAnswer {
+		return engine.RouteAnswer{Picked: true, Channels: picks, Reason: reason(t, "region")}
+	}}.start(t)
+	g.standing.Learn(time.Now(), engine.Fact{Kind: engine.FactChannelQuarantined, Group: "g", Channel: "ch1", Until: time.Now().Add(time.Hour)})
+	ask := func(want string) {
+		t.Helper()
+		g.post(t, "/v1/chat/completions", wholeRequest)
+		if got := g.ledger.next(t); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	ask("success 200 | ch1")
+	picks = []string{"ch1", "ch2"}
+	ask("success 200 | ch2")
+	picks = nil
+	ask("policy_stop 503")
 }
 
 // The policy of the primary group decides, also for a channel of another group; the

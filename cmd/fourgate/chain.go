@@ -152,7 +152,7 @@ func explainChain(l *loaded, standing *engine.Standing, now time.Time, q admin.C
 		Caller: caller.Name(), Model: model, Endpoint: endpoint.String(), Chain: []chainLink{}, Out: []chainOut{},
 		Routing: caller.Routing().String(), Strategy: chain.Group().Strategy().String(),
 	}
-	chain = answer.narrow(l, chain, req, now)
+	asked, chain := answer.narrow(l, chain, req, func(c engine.Chain) (engine.Chain, bool) { return standing.Doubt(now, req, c, rnd) })
 	for _, ch := range chain.Channels() {
 		link := chainLink{ch.Name(), ch.Group().Name(), ch.Provider().Name(), ch.ModelSent(model), nil}
 		if c := ch.Cost(); c.Given {
@@ -161,6 +161,9 @@ func explainChain(l *loaded, standing *engine.Standing, now time.Time, q admin.C
 		answer.Chain = append(answer.Chain, link)
 	}
 	for _, o := range outs {
+		if slices.Contains(asked.Channels(), o.Channel) {
+			continue // what others know of it wasn't believed for this request
+		}
 		out := chainOut{Channel: o.Channel.Name(), Group: o.Channel.Group().Name(), Why: o.Why.String(), Abroad: o.Abroad}
 		if !o.Until.IsZero() {
 			until := o.Until.UTC()
@@ -179,21 +182,32 @@ func explainChain(l *loaded, standing *engine.Standing, now time.Time, q admin.C
 }
 
 // narrow asks the policy that decides for the chain, if it has a say before the first
-// attempt, and notes what it leaves out.
-func (a *chainAnswer) narrow(l *loaded, chain engine.Chain, req *engine.Request, now time.Time) engine.Chain {
+// attempt, and notes what it leaves out. It returns the chain that the policy was asked
+// about, which is another one where it leaves nobody of the first, and what is left.
+func (a *chainAnswer) narrow(l *loaded, chain engine.Chain, req *engine.Request, doubt func(engine.Chain) (engine.Chain, bool)) (asked, left engine.Chain) {
 	policy := l.parts.Policy
 	if own, ok := l.parts.GroupPolicies[chain.Group().Name()]; ok {
 		policy = own
 	}
-	asked, ok := policy.(*policies.Set)
-	if !ok || !asked.HasRoute() {
-		return chain
+	set, ok := policy.(*policies.Set)
+	if !ok || !set.HasRoute() {
+		return chain, chain
 	}
-	q := chain.RouteQuestion(req, now)
-	answer := asked.Route(&q)
-	next, n, _ := chain.Narrow(answer)
+	ask := func(c engine.Chain) (engine.RouteAnswer, engine.Chain, *engine.Narrowing, *engine.Refusal) {
+		q := c.RouteQuestion(req, req.Arrived)
+		answer := set.Route(&q)
+		next, n, refusal := c.Narrow(answer)
+		return answer, next, n, refusal
+	}
+	answer, next, n, refusal := ask(chain)
+	if refusal != nil && answer.Fault == "" {
+		if wider, more := doubt(chain); more {
+			chain = wider
+			answer, next, n, _ = ask(chain)
+		}
+	}
 	if n == nil {
-		return chain
+		return chain, chain
 	}
 	a.Policy = &chainPolicy{
 		Rule: n.Rule(), Reason: n.Reason().String(), Fault: n.Fault(), Reordered: n.Reordered(),
@@ -211,7 +225,7 @@ func (a *chainAnswer) narrow(l *loaded, chain engine.Chain, req *engine.Request,
 			a.Out = append(a.Out, chainOut{Channel: ch.Name(), Group: ch.Group().Name(), Why: why})
 		}
 	}
-	return next
+	return chain, next
 }
 
 // text says what the policy made of the chain besides what it has left out.
