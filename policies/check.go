@@ -18,6 +18,8 @@ type CheckReport struct {
 	Files, Rules, Tests int
 	// Problems are everything that is wrong, by file and line.
 	Problems []Problem
+	// Doubts are what compiles and hardly means what it seems to, by file and line.
+	Doubts []Problem
 	// Unformatted are the files that `opa fmt` would change.
 	Unformatted []string
 	// Data are files that `opa test` loads as data and the proxy doesn't.
@@ -55,10 +57,12 @@ func Check(ctx context.Context, opts Options, strict bool) (*CheckReport, error)
 	var again problems // what loading has found comes once more, and is said once
 	all := again.parse(own, opts.Profile)
 	again.checkShape(all)
+	var doubts problems
 	for name, text := range own {
 		r.Files++
 		if m := all[name]; m != nil {
 			r.count(m)
+			doubts.checkDoubts(m)
 			if !formatted(name, text) {
 				r.Unformatted = append(r.Unformatted, name)
 			}
@@ -76,6 +80,9 @@ func Check(ctx context.Context, opts Options, strict bool) (*CheckReport, error)
 	var sorted problems
 	sorted.addLoadError(ps.failed())
 	r.Problems = sorted
+	var sortedDoubts problems
+	sortedDoubts.addLoadError(doubts.failed())
+	r.Doubts = sortedDoubts
 	return r, ctx.Err()
 }
 

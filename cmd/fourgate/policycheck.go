@@ -31,8 +31,9 @@ func policyCheckCommand(e *env) *cobra.Command {
 		Use: "check [-w] [-strict=false] [-profile NAME] PATH...", Short: "Check policy files and their tests", Args: args(cobra.MinimumNArgs(1)),
 		Long: "Compile policy files as the proxy does, beside the default policy: the list of builtins, the schema of\n" +
 			"the input, the limits. Tests (*_test.rego) are compiled, too. Besides, the files should be formatted as\n" +
-			"'opa fmt' does it, and have no import or variable that nobody uses. A cell of the decision matrix to which\n" +
-			"the policy gives no usable answer is a warning: with a configuration's params it may give one.",
+			"'opa fmt' does it, and have no import or variable that nobody uses. Warnings are of comparisons that never\n" +
+			"hold, or hold for null, and of cells of the decision matrix to which the policy gives no usable answer:\n" +
+			"with a configuration's params it may give one.",
 		RunE: func(cmd *cobra.Command, list []string) error {
 			for _, name := range list {
 				if strings.HasSuffix(name, bundleSuffix) {
@@ -118,6 +119,12 @@ func checkDiagnostics(r *policies.CheckReport) hcl.Diagnostics {
 	var diags hcl.Diagnostics
 	if len(r.Problems) > 0 {
 		diags = sourceDiagnostics(&policies.LoadError{Problems: r.Problems})
+	}
+	if len(r.Doubts) > 0 {
+		for _, d := range sourceDiagnostics(&policies.LoadError{Problems: r.Doubts}) {
+			d.Severity, d.Summary = hcl.Warning, "Comparison hardly means this"
+			diags = append(diags, d)
+		}
 	}
 	for _, name := range r.Unformatted {
 		diags = append(diags, hcl.Diagnostic{
