@@ -24,7 +24,7 @@ type Config struct {
 	GroupPolicies map[string]Policy
 	Ledger        Ledger
 	State         State
-	Files         []string // the files that were read, for whoever watches them
+	Files         []string // the files of the configuration that were read
 }
 
 // Server is what the proxy listens on and how it treats a connection.
