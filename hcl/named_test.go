@@ -162,3 +162,28 @@ func lineIn(t *testing.T, path string) func(text string) int {
 		return strings.Count(before, "\n") + 1
 	}
 }
+
+// A candidate that is a profile can stand beside a policy with words of its own.
+func TestProfileTakesNoStrangersParams(t *testing.T) {
+	t.Parallel()
+	for name, outer := range map[string]string{"files": `paths = ["here.rego"]`, "the default": ``} {
+		_, named, _ := LoadNamed("x.hcl", inMemory(map[string]string{
+			"here.rego": "package fourgate",
+			"x.hcl": fmt.Sprintf(`policy {
+  %s
+  params = { regions = ["eu"] }
+  shadow {
+    profile = "kunavo"
+    params  = { retry_on_network = false }
+  }
+}
+`, outer)}))
+		want := map[string]any{"retry_on_network": false}
+		if name == "the default" {
+			want["regions"] = []any{"eu"}
+		}
+		if diff := cmp.Diff(want, named.Policies[0].Policy.Shadow.Params); diff != "" {
+			t.Errorf("beside %s (-want +got):\n%s", name, diff)
+		}
+	}
+}

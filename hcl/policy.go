@@ -33,9 +33,13 @@ type policyBlock struct {
 
 // over returns the policy of a block that stands in, or beside, another policy. Paths,
 // profile and bundle are one choice, the policy's source, and a block that makes it
-// takes over nothing of the outer one's; parameters merge name by name.
+// takes over nothing of the outer one's; parameters merge name by name. Only a profile
+// in the place of files or a bundle takes none over: it refuses what it doesn't know.
 func (b *policyBlock) over(p Policy) Policy {
 	if b.sourced {
+		if b.profile != "" && (len(p.Paths) > 0 || p.Bundle != nil) {
+			p.Params = nil
+		}
 		p.Paths, p.Profile, p.Bundle = b.paths, b.profile, nil
 		if b.profile != "" {
 			p.Query = defaultPolicyQuery

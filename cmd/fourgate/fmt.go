@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,9 +18,13 @@ func fmtCommand(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fmt [-w] [-check] FILE...",
 		Short: "Format configuration files",
-		Long:  "Format configuration files and print the result. The name - reads standard input.",
+		Long:  "Format configuration files and print the result. A directory stands for the *.hcl files\nin it, the name - for standard input.",
 		Args:  args(cobra.MinimumNArgs(1)),
-		RunE: func(_ *cobra.Command, files []string) error {
+		RunE: func(_ *cobra.Command, names []string) error {
+			files, err := formattable(names)
+			if err != nil {
+				return err
+			}
 			var diags hcl.Diagnostics
 			unformatted := false
 			for _, name := range files {
@@ -67,6 +72,29 @@ func fmtCommand(e *env) *cobra.Command {
 	cmd.Flags().BoolVarP(&write, "write", "w", false, "write the result back and list the files that changed")
 	cmd.Flags().BoolVar(&check, "check", false, "only list the files that aren't formatted, and fail if there are any")
 	return cmd
+}
+
+// formattable puts the files of a directory in its place: those that make up the
+// configuration and have a layout, which JSON has not.
+func formattable(names []string) ([]string, error) {
+	var files []string
+	for _, name := range names {
+		entries, err := os.ReadDir(name)
+		if err != nil { // not a directory, or not there: reading the file tells which
+			files = append(files, name)
+			continue
+		}
+		found := false
+		for _, entry := range entries {
+			if !entry.IsDir() && hcl.IsPart(entry.Name()) && strings.HasSuffix(entry.Name(), ".hcl") {
+				files, found = append(files, filepath.Join(name, entry.Name())), true
+			}
+		}
+		if !found {
+			return nil, fmt.Errorf("cannot format %s: it has no *.hcl file; name a file, or another directory", name)
+		}
+	}
+	return files, nil
 }
 
 func readFileOrStdin(e *env, name string) ([]byte, error) {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/fourgate-dev/fourgate/engine"
@@ -70,7 +71,7 @@ func policyDiagnostics(named hcl.Named, p hcl.NamedPolicy, prefix string, err er
 	var diags hcl.Diagnostics
 	for _, problem := range refused.Problems {
 		switch {
-		case p.Partial && (problem.File == "" || strings.HasPrefix(problem.Message, "undefined function")):
+		case p.Partial && lacking(problem):
 			// It lacks files: that a rule or a function is missing means nothing.
 		case problem.File == "":
 			diags = append(diags, named.PolicyError(p.Group, prefix+problem.Argument, "Policy cannot be used", problem.Text()))
@@ -81,6 +82,13 @@ func policyDiagnostics(named hcl.Named, p hcl.NamedPolicy, prefix string, err er
 		}
 	}
 	return diags
+}
+
+// lacking says whether a problem may come of nothing but files that aren't there.
+func lacking(p policies.Problem) bool {
+	return p.File == "" || slices.ContainsFunc([]string{
+		"undefined function", "cannot find data.fourgate", "cannot leave out data.fourgate",
+	}, func(beginning string) bool { return strings.HasPrefix(p.Message, beginning) })
 }
 
 // onlyOnce leaves out repetitions: groups share files.
