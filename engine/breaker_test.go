@@ -135,9 +135,15 @@ func TestBusySingleCallersAreProtected(t *testing.T) {
 				t.Errorf("%d callers, request %d began on %s, want %s", callers, i+1, got, want)
 			}
 		}
+		if r := c.s.Report(c.now, c.catalog.Groups()[0].Channels()[0]); r.Alone != min(callers-1, 1) || (r.Breaker == engine.BreakerOpen) != (callers == 1) {
+			t.Errorf("%d callers: the channel is out for %d alone, and its breaker is %s", callers, r.Alone, r.Breaker)
+		}
 		c.now = c.now.Add(time.Minute)
 		if got := c.sends(0, true); got != "a" {
 			t.Errorf("%d callers: the breaker did not close by itself: %s", callers, got)
+		}
+		if r := c.s.Report(c.now, c.catalog.Groups()[0].Channels()[0]); r.Alone != 0 {
+			t.Errorf("%d callers: the channel is still out for %d alone", callers, r.Alone)
 		}
 	}
 }

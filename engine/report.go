@@ -25,6 +25,9 @@ type ChannelReport struct {
 	Bar Bar
 	// Until is when the bar ends by itself; zero if there is none or it isn't known.
 	Until time.Time
+	// Alone counts the callers for whom alone the channel is out, because no other has seen
+	// it fail: a breaker of their own is open, or it is quarantined for them.
+	Alone int
 }
 
 // Report tells how a channel stands. It changes nothing.
@@ -33,7 +36,13 @@ func (s *Standing) Report(now time.Time, ch *Channel) ChannelReport {
 	defer s.mu.Unlock()
 	r := ChannelReport{Channel: ch}
 	r.Bar, r.Until = s.bar(now, ch, view{admitted: ch.group, abroad: true})
-	r.Breaker = s.channel(ch).breaker.state(now, ch.group.spec.Breaker)
+	st, c := s.channel(ch), ch.group.spec.Breaker
+	r.Breaker = st.breaker.state(now, c)
+	for _, o := range st.own {
+		if o.breaker.state(now, c) == BreakerOpen || now.Before(o.confined) {
+			r.Alone++
+		}
+	}
 	return r
 }
 

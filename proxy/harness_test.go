@@ -110,7 +110,8 @@ type setup struct {
 	hold      engine.Hold
 	budget    engine.BudgetSpec
 	rpm       int
-	callers   bool
+	callers   bool // one
+	stranger  bool // and another
 	settings  proxy.Settings
 	policy    policyFunc
 	route     routeFunc // nil has nothing to say before the first attempt
@@ -159,6 +160,9 @@ func (s setup) parts(t testing.TB) proxy.Parts {
 	if s.callers {
 		sum := sha256.Sum256([]byte(callerKey))
 		spec.Callers = []engine.CallerSpec{{Name: "team-a", KeySHA256: hex.EncodeToString(sum[:]), Groups: []string{"g"}}}
+	}
+	if s.stranger {
+		spec.Callers = append(spec.Callers, engine.CallerSpec{Name: "team-b", KeySHA256: strings.Repeat("b", 64), Groups: []string{"g"}})
 	}
 	catalog, problems := engine.NewCatalog(spec)
 	if catalog == nil {
@@ -332,16 +336,6 @@ func await(t testing.TB, what string, c <-chan struct{}) {
 type policyFunc func(q *engine.Question) engine.Decision
 
 func (f policyFunc) Decide(q *engine.Question) engine.Decision { return f(q) }
-
-type routeFunc func(q *engine.RouteQuestion) engine.RouteAnswer
-
-func (f routeFunc) Route(q *engine.RouteQuestion) engine.RouteAnswer { return f(q) }
-
-// routing is a policy with both entry points.
-type routing struct {
-	policyFunc
-	routeFunc
-}
 
 var passAll = engine.Gates{FailureClass: engine.GatePass, ResponsePhase: engine.GatePass, Idempotency: engine.GatePass, AttemptBudget: engine.GatePass}
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -202,6 +203,38 @@ func TestStandingIsShown(t *testing.T) {
 	if diff := cmp.Diff(want, shown()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+}
+
+// TestWhatIsOutForOneCallerIsShown, since the channel's own gauges don't show it.
+func TestWhatIsOutForOneCallerIsShown(t *testing.T) {
+	t.Parallel()
+	bad, good := newProvider(t, answer(503, "application/json", `{}`)), newProvider(t, answer(200, "application/json", wholeAnswer))
+	quarantines := func(*engine.Question) engine.Decision {
+		return engine.Decision{Action: engine.Fallback, Effects: []engine.Effect{{Kind: engine.EffectQuarantineChannel, For: time.Hour, After: 2}}}
+	}
+	g := setup{providers: []*provider{bad, good}, callers: true, stranger: true, policy: quarantines}.start(t)
+	for range 3 {
+		g.post(t, "/v1/chat/completions", wholeRequest, "Authorization: Bearer "+callerKey)
+	}
+	if n := len(bad.requests()); n != 2 {
+		t.Errorf("%d calls of the failing channel, want 2", n)
+	}
+	families, err := g.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		switch f.GetName() {
+		case "fourgate_channel_out":
+			t.Errorf("the channel is out for all: %v", f)
+		case "fourgate_channel_out_callers":
+			if m := f.GetMetric(); len(m) != 1 || m[0].GetGauge().GetValue() != 1 {
+				t.Errorf("%v", f)
+			}
+			return
+		}
+	}
+	t.Error("nothing shows that the channel is out for a caller")
 }
 
 func TestMetrics(t *testing.T) {

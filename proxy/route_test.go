@@ -13,6 +13,16 @@ import (
 	"github.com/fourgate-dev/fourgate/engine"
 )
 
+type routeFunc func(q *engine.RouteQuestion) engine.RouteAnswer
+
+func (f routeFunc) Route(q *engine.RouteQuestion) engine.RouteAnswer { return f(q) }
+
+// routing is a policy with both entry points.
+type routing struct {
+	policyFunc
+	routeFunc
+}
+
 // counters are the counters with one of these names, by name and labels.
 func counters(t *testing.T, from prometheus.Gatherer, names ...string) map[string]float64 {
 	t.Helper()

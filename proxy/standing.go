@@ -13,6 +13,7 @@ type standing struct{ server *Server }
 var (
 	breakerState = prometheus.NewDesc("fourgate_breaker_state", "Breaker of a channel: 0 closed, 1 half open, 2 open.", []string{"group", "channel"}, nil)
 	channelOut   = prometheus.NewDesc("fourgate_channel_out", "1 if no request gets the channel now, for this reason.", []string{"group", "channel", "why"}, nil)
+	outForSome   = prometheus.NewDesc("fourgate_channel_out_callers", "Callers for whom alone the channel is out, since no other has seen it fail.", []string{"group", "channel"}, nil)
 	keyCooling   = prometheus.NewDesc("fourgate_key_cooling", "1 if the key is set aside now.", []string{"provider", "key"}, nil)
 	modelEvicted = prometheus.NewDesc("fourgate_model_evicted", "1 while the model is evicted on the channel.", []string{"group", "channel", "model"}, nil)
 	policyInfo   = prometheus.NewDesc("fourgate_policy_info", "1 for the policy that decides for the group, by its revision.", []string{"group", "revision"}, nil)
@@ -21,7 +22,7 @@ var (
 
 // Describe is for the registry.
 func (standing) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{breakerState, channelOut, keyCooling, modelEvicted, retryTokens, policyInfo} {
+	for _, d := range []*prometheus.Desc{breakerState, channelOut, outForSome, keyCooling, modelEvicted, retryTokens, policyInfo} {
 		out <- d
 	}
 }
@@ -42,6 +43,9 @@ func (s standing) Collect(out chan<- prometheus.Metric) {
 			gauge(breakerState, float64(r.Breaker), g.Name(), ch.Name())
 			if r.Bar != engine.BarNone {
 				gauge(channelOut, 1, g.Name(), ch.Name(), r.Bar.String())
+			}
+			if r.Alone > 0 {
+				gauge(outForSome, float64(r.Alone), g.Name(), ch.Name())
 			}
 		}
 	}
