@@ -46,7 +46,7 @@ func NewStanding() *Standing {
 // Bar is why a channel can't be used now. The zero value is that it can.
 type Bar uint8
 
-// The bars. BarHops and BarCost are of one request only, the others stay for a while.
+// The bars. BarHops, BarCost and BarPolicy are of one request only, the others stay for a while.
 const (
 	BarNone Bar = iota
 	BarQuarantined
@@ -57,10 +57,12 @@ const (
 	BarRate
 	BarDisabled
 	BarCost
+	BarPolicy // a route policy dropped it; for drivers alone, no standing says so
 )
 
 var barTexts = [...]string{
-	"", "quarantined", "model evicted", "breaker open", "no usable key", "beyond max_hops", "group rate is spent", "disabled by hand", "above the caller's max_cost_usd",
+	"", "quarantined", "model evicted", "breaker open", "no usable key", "beyond max_hops", "group rate is spent", "disabled by hand",
+	"above the caller's max_cost_usd", "dropped by policy",
 }
 
 func (b Bar) String() string { return name(barTexts[:], b) }

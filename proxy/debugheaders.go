@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,6 +20,20 @@ func (x *exchange) explain() {
 	_, outs, refusal := x.snapshot.Catalog.Explain(x.now(), x.server.around.Standing, &x.request, x.server.around.Rand)
 	if refusal == nil {
 		x.outs = outs
+	}
+}
+
+// explainPolicy notes which channels a policy has dropped of those that it was asked about.
+func (x *exchange) explainPolicy(asked, left engine.Chain) {
+	if !x.server.settings.DebugHeaders {
+		return
+	}
+	// It may have been asked about some that only other instances take for out.
+	x.outs = slices.DeleteFunc(x.outs, func(o engine.Out) bool { return slices.Contains(asked.Channels(), o.Channel) })
+	for _, ch := range asked.Channels() {
+		if !slices.Contains(left.Channels(), ch) {
+			x.outs = append(x.outs, engine.Out{Channel: ch, Why: engine.BarPolicy})
+		}
 	}
 }
 

@@ -76,13 +76,16 @@ func (x *exchange) narrow() *problem {
 	if policy == nil {
 		return nil
 	}
-	chain, answer, narrowing, refusal := x.ruledBy(policy, x.chain)
+	asked := x.chain
+	chain, answer, narrowing, refusal := x.ruledBy(policy, asked)
 	if refusal != nil && answer.Fault == "" {
 		// What only other instances know may not leave a request nobody.
 		if wider, more := x.server.around.Standing.Doubt(x.now(), &x.request, x.chain, x.server.around.Rand); more {
-			chain, answer, narrowing, refusal = x.ruledBy(policy, wider)
+			asked = wider
+			chain, answer, narrowing, refusal = x.ruledBy(policy, asked)
 		}
 	}
+	x.explainPolicy(asked, chain)
 	m := x.server.metrics
 	m.routes.of(outcomeOf(narrowing, refusal)).Inc()
 	if answer.Fault != "" {

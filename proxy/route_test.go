@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/fourgate-dev/fourgate/engine"
+	"github.com/fourgate-dev/fourgate/proxy"
 )
 
 type routeFunc func(q *engine.RouteQuestion) engine.RouteAnswer
@@ -176,22 +177,25 @@ func TestForeignFactsLeaveAPolicySomebody(t *testing.T) {
 	t.Parallel()
 	local, abroad := newProvider(t, answer(200, "application/json", wholeAnswer)), newProvider(t, answer(200, "application/json", wholeAnswer))
 	picks := []string{"ch1"}
-	g := setup{providers: []*provider{local, abroad}, route: func(*engine.RouteQuestion) engine.RouteAnswer {
+	g := setup{providers: []*provider{local, abroad}, settings: proxy.Settings{DebugHeaders: true}, route: func(*engine.RouteQuestion) engine.RouteAnswer {
 		return engine.RouteAnswer{Picked: true, Channels: picks, Reason: reason(t, "region")}
 	}}.start(t)
 	g.standing.Learn(time.Now(), engine.Fact{Kind: engine.FactChannelQuarantined, Group: "g", Channel: "ch1", Until: time.Now().Add(time.Hour)})
-	ask := func(want string) {
+	ask := func(want, out string) {
 		t.Helper()
-		g.post(t, "/v1/chat/completions", wholeRequest)
+		answer := g.post(t, "/v1/chat/completions", wholeRequest)
 		if got := g.ledger.next(t); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+		if got := answer.header.Get("X-Fourgate-Out"); got != out {
+			t.Errorf("out: %q, want %q", got, out)
+		}
 	}
-	ask("success 200 | ch1")
+	ask("success 200 | ch1", "g/ch2 (dropped by policy)")
 	picks = []string{"ch1", "ch2"}
-	ask("success 200 | ch2")
+	ask("success 200 | ch2", "g/ch1 (quarantined)")
 	picks = nil
-	ask("policy_stop 503")
+	ask("policy_stop 503", "g/ch1 (dropped by policy), g/ch2 (dropped by policy)")
 }
 
 // The policy of the primary group decides, also for a channel of another group; the
