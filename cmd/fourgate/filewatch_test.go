@@ -78,6 +78,44 @@ func TestConcerned(t *testing.T) {
 	}
 }
 
+// A directory of policies can be named in every way that leads to it, such as "." where the
+// proxy was started beside its files. It isn't parallel, since it goes to another directory.
+func TestConcernedByRelativeNames(t *testing.T) {
+	w := newTree(t)
+	w.write("p.rego", "text")
+	w.write("fourgate.db", "text")
+	w.write("sub/q.rego", "text")
+	t.Chdir(w.path("sub"))
+	for _, c := range []struct{ root, event string }{
+		{".", "q.rego"}, {".", "./q.rego"}, {"./", "q.rego"}, {".", "new.rego"}, {"./q.rego", "q.rego"}, {".", w.path("sub/q.rego")},
+		{"..", "../p.rego"}, {"..", "q.rego"}, {"../sub", "q.rego"}, {w.path("sub"), "q.rego"},
+	} {
+		p := inputs{files: []string{c.root}}.places()
+		if !p.concerned(c.event) {
+			t.Errorf("%q isn't concerned by %q", c.root, c.event)
+		}
+		if p.concerned("../fourgate.db") {
+			t.Errorf("%q is concerned by the ledger", c.root)
+		}
+	}
+}
+
+// A policy beside the configuration is read again, although it was named by ".".
+func TestWatchSeesTheWorkingDirectory(t *testing.T) {
+	w := newTree(t)
+	w.write("p.rego", "1")
+	t.Chdir(w.dir)
+	in := inputs{files: []string{"."}}
+	changes, stop := watchFiles(reading{in, in.now()}, slog.New(slog.DiscardHandler))
+	defer stop()
+	w.write("p.rego", "2")
+	select {
+	case <-changes:
+	case <-time.After(waitLimit):
+		t.Fatal("the change was not seen")
+	}
+}
+
 // Changes of every kind are seen, one after the other by one watch.
 func TestWatchSeesChanges(t *testing.T) {
 	t.Parallel()

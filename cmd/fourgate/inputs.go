@@ -130,7 +130,8 @@ func (in inputs) parts() []string {
 	return names
 }
 
-// places are where a change to inputs can happen.
+// places are where a change to inputs can happen. All of them are absolute: a directory that
+// is "." has no name that a path below it begins with.
 type places struct {
 	dirs  []string // sorted, each once
 	names []string // of files, and of directories of policies; links and what they lead to
@@ -150,7 +151,7 @@ func (in inputs) places() places {
 		_ = policies.Walk(name, func(name string, isDir bool) error {
 			if isDir {
 				p.dirs = append(p.dirs, resolved(name))
-			} else if target := resolved(name); target != name {
+			} else if target := resolved(name); target != absolute(name) {
 				p.addFile(target)
 			}
 			return nil
@@ -163,16 +164,24 @@ func (in inputs) places() places {
 
 // addFile adds a file by its own name and by what a link of this name leads to.
 func (p *places) addFile(name string) {
-	for _, name := range []string{filepath.Clean(name), resolved(name)} {
+	for _, name := range []string{absolute(name), resolved(name)} {
 		p.dirs = append(p.dirs, resolved(filepath.Dir(name)))
 		p.names = append(p.names, filepath.Join(resolved(filepath.Dir(name)), filepath.Base(name)))
 	}
 }
 
-// resolved is where a path leads to, or the path if that can't be said.
+// resolved is where a path leads to, or the path if that can't be said. It is absolute.
 func resolved(path string) string {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
-		return target
+		return absolute(target)
+	}
+	return absolute(path)
+}
+
+// absolute is a path from the root on, or as it is if the working directory is gone.
+func absolute(path string) string {
+	if full, err := filepath.Abs(path); err == nil {
+		return full
 	}
 	return filepath.Clean(path)
 }
@@ -180,7 +189,7 @@ func resolved(path string) string {
 // concerned says whether a change at path, which is in one of the directories, can change
 // the contents. The ledger is often beside the configuration, and is written all the time.
 func (p places) concerned(path string) bool {
-	path = filepath.Clean(path)
+	path = absolute(path)
 	base := filepath.Base(path)
 	if slices.Contains(p.names, path) || p.parts != "" && filepath.Dir(path) == p.parts && hcl.IsPart(base) {
 		return true
@@ -189,6 +198,9 @@ func (p places) concerned(path string) bool {
 	if err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		return true // a step between a name and its file, as Kubernetes has one in each mount
 	}
-	below := slices.ContainsFunc(p.names, func(n string) bool { return strings.HasPrefix(path, n+string(filepath.Separator)) })
+	const separator = string(filepath.Separator)
+	below := slices.ContainsFunc(p.names, func(n string) bool {
+		return strings.HasPrefix(path, strings.TrimSuffix(n, separator)+separator) // the root ends in one
+	})
 	return below && (policies.IsPolicy(base) || err != nil || info.IsDir())
 }
