@@ -6,7 +6,7 @@ import "time"
 // generation, and a permit of an older one reports into the void, so that late results
 // of an outage can't disturb its recovery.
 //
-// A channel has one breaker for everybody. Where there is more than one caller, no caller
+// A channel has one breaker for everybody. Where more than one caller may use its group, none
 // can open it alone: failures that only one caller sees may be its own doing, such as a
 // poisonous request that a provider answers with a 500. One caller contributes at most
 // half of the failures that open it, rounded up, and at least two callers must have met
@@ -220,13 +220,14 @@ func (b *breaker) state(now time.Time, c BreakerSpec) BreakerState {
 type permits struct {
 	shared, own permit
 	channel     *channelState
+	group       *Group
 	caller      *Caller
 }
 
 // who is the name under which a caller's failures count in the breaker of all: none if
-// there is only one caller.
+// nobody else may use the group.
 func (p permits) who() string {
-	if p.caller == nil || p.caller.only {
+	if p.group == nil || p.group.among(p.caller) == nil {
 		return ""
 	}
 	return p.caller.spec.Name

@@ -241,6 +241,38 @@ func TestNoStampedeAtHalfOpen(t *testing.T) {
 	}
 }
 
+// TestCallersOfOtherGroupsDoNotCount gives each of two callers a group of its own, in which
+// it is alone: its failures open the breaker, and all of the retry budget is its own.
+func TestCallersOfOtherGroupsDoNotCount(t *testing.T) {
+	t.Parallel()
+	for apart, want := range map[bool]string{true: "a open 10", false: "a closed 5"} {
+		c := newCrew(t, 0, engine.BreakerSpec{})
+		s := spec(2)
+		s.RetryBudget = engine.RetryBudgetSpec{Cap: 10}
+		s.Groups[0].Breaker = engine.BreakerSpec{Mode: engine.BreakerConsecutive, Failures: 10, OpenFor: time.Hour}
+		another := s.Groups[0]
+		another.Name, another.Models = "h", []string{"n"}
+		s.Groups = append(s.Groups, another)
+		of := []string{"g", "h"}
+		if apart {
+			of = of[1:]
+		}
+		s.Callers = []engine.CallerSpec{
+			{Name: "x", KeySHA256: strings.Repeat("ab", 32), Groups: []string{"g"}}, {Name: "y", KeySHA256: strings.Repeat("ac", 32), Groups: of},
+		}
+		c.catalog = catalog(t, s)
+		began := ""
+		for range 10 {
+			began = c.sends(0, false)
+		}
+		g := c.catalog.Groups()[0]
+		spent := s.RetryBudget.Cap - c.s.RetryTokens(start, g, s.RetryBudget)
+		if got := fmt.Sprintf("%s %s %v", began, c.s.Report(start, g.Channels()[0]).Breaker, spent); got != want {
+			t.Errorf("groups apart: %v: got %s, want %s", apart, got, want)
+		}
+	}
+}
+
 func TestHealthChecksEndAnOpenTimeEarly(t *testing.T) {
 	t.Parallel()
 	f := func(probes int, want engine.BreakerState) {

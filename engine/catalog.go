@@ -114,7 +114,17 @@ type Group struct {
 	spec     GroupSpec
 	channels []*Channel // in file order
 	ordered  []*Channel // by priority
+	callers  int        // how many may use it
 	seat     rateSeat
+}
+
+// among is the caller as one of several who may use the group, and nil if it is the only
+// one: then nothing has to be kept apart from what others meet there.
+func (g *Group) among(c *Caller) *Caller {
+	if g.callers < 2 {
+		return nil
+	}
+	return c
 }
 
 // Name returns the group's name.
@@ -145,7 +155,6 @@ func (g *Group) Channels() []*Channel { return g.channels }
 type Caller struct {
 	spec   CallerSpec
 	groups []*Group
-	only   bool // there is no other caller
 	routes *routes
 	seat   rateSeat
 }

@@ -48,7 +48,9 @@ func NewCatalog(spec Spec) (*Catalog, []Problem) {
 	b.retryBudget(spec.RetryBudget)
 	known := map[string]*routes{}
 	for _, c := range cat.Callers() {
-		c.only = len(cat.Callers()) == 1
+		for _, g := range c.groups {
+			g.callers++
+		}
 		list := c.spec.Routing.String() + "\x00" + strings.Join(c.spec.Groups, "\x00")
 		if known[list] == nil {
 			known[list] = routesOf(c)

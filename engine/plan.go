@@ -77,7 +77,7 @@ func (p *plan) launch(t *trace, now time.Time, link int, action Action, price fl
 
 // bill is what an attempt of the call costs its group's retry budget.
 func (p *plan) bill(price float64) bill {
-	return bill{p.chain.group.spec.Name, p.chain.caller, p.chain.retry, price}
+	return bill{p.chain.group.spec.Name, p.chain.group.among(p.chain.caller), p.chain.retry, price}
 }
 
 // next returns the place of the first channel that was not tried and isn't barred, -1

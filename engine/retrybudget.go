@@ -30,7 +30,7 @@ func (b *retryBudget) earn(c RetryBudgetSpec) { b.tokens = min(c.Cap, b.tokens+c
 // purse names a retry budget: a group's, or, with a caller, that caller's share of it.
 type purse struct{ group, caller string }
 
-// shareOf is what one caller may take out of a group's budget where there are more: half
+// shareOf is what one caller may take out of a group's budget where more may use it: half
 // of what is saved at most, half of the floor, and what its own successes earn. So the
 // other half, and what the others earn, is there for them, whatever one caller's requests
 // meet. A share holds at least what the dearest attempt costs.
@@ -41,7 +41,7 @@ func shareOf(c RetryBudgetSpec) RetryBudgetSpec {
 // bill is the price of an extra attempt, and who is asked for it.
 type bill struct {
 	group  string
-	caller *Caller // nil: nobody in particular
+	caller *Caller // one of several who may use the group; nil: the only one, or nobody in particular
 	rules  RetryBudgetSpec
 	price  float64
 }
@@ -51,7 +51,7 @@ type bill struct {
 func (b bill) purses() ([2]purse, [2]RetryBudgetSpec, int) {
 	n := 1
 	var who string
-	if b.caller != nil && !b.caller.only {
+	if b.caller != nil {
 		n, who = 2, b.caller.spec.Name
 	}
 	return [2]purse{{b.group, ""}, {b.group, who}}, [2]RetryBudgetSpec{b.rules, shareOf(b.rules)}, n

@@ -50,8 +50,8 @@ func TestOneCallerAloneHasTheWholeBudget(t *testing.T) {
 			t.Error("what isn't afforded is paid")
 		}
 	}
-	only, one := &Caller{only: true}, &Caller{spec: CallerSpec{Name: "x"}}
-	f(only, 100, 1, 100)
+	one := &Caller{spec: CallerSpec{Name: "x"}}
+	f(nil, 100, 1, 100) // the only one
 	f(one, 100, 1, 50)
 	f(one, 100, 2, 25)
 	f(one, 2, 2, 1)

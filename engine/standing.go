@@ -176,7 +176,7 @@ func (s *Standing) hire(now time.Time, ch *Channel, v view, avoid *Key, b bill) 
 	}
 	key := s.nextKey(now, ch.provider, avoid)
 	st, c := s.channel(ch), ch.group.spec.Breaker
-	p := permits{channel: st, caller: v.caller, shared: st.breaker.permit(now, c)}
+	p := permits{channel: st, group: ch.group, caller: v.caller, shared: st.breaker.permit(now, c)}
 	if len(st.own) > 0 && v.caller != nil {
 		if o := st.own[v.caller.spec.Name]; o != nil {
 			p.own = o.breaker.permit(now, c)
@@ -304,7 +304,7 @@ func (s *Standing) succeeded(now time.Time, ch *Channel, p permits, earns *Group
 		p.channel.forgive(now, p.who(), o)
 	}
 	if earns != nil {
-		s.earn(now, earns.spec.Name, p.caller, c)
+		s.earn(now, earns.spec.Name, earns.among(p.caller), c)
 	}
 	s.mu.Unlock()
 	s.tellClosed(p, closed)
