@@ -90,12 +90,16 @@ func (s *Standing) collectAside(now time.Time, like *Fact, lift bool) []Aside {
 		found = append(found, a)
 		return lift
 	}
-	for _, st := range s.channels {
-		st.meet(now, meet)
+	if like.Kind != FactKeyCooled {
+		for _, st := range s.channels {
+			st.meet(now, meet)
+		}
 	}
-	for _, st := range s.keys {
-		if now.Before(st.cooling.until(true)) && meet(Aside{Fact: st.fact(st.cooling.until(true)), Abroad: !now.Before(st.cooling.here)}) {
-			st.cooling = aside{}
+	if like.Kind == FactNothing || like.Kind == FactKeyCooled {
+		for _, st := range s.keys {
+			if now.Before(st.cooling.until(true)) && meet(Aside{Fact: st.fact(st.cooling.until(true)), Abroad: !now.Before(st.cooling.here)}) {
+				st.cooling = aside{}
+			}
 		}
 	}
 	return found
