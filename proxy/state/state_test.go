@@ -183,7 +183,7 @@ func TestNoPasswordIsShown(t *testing.T) {
 func TestTheDocumentedRightsAreEnough(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	server.Do(append([]string{"ACL", "SETUSER", "fourgate", "on", ">pw", "resetkeys", "~fg:*", "-@all"}, rights...)...)
+	server.Do(documentedUser(t, "pw")...)
 	url := "unix://fourgate:pw@" + server.Socket()
 	a, b := newInstanceOfTests(t, url).up(), newInstanceOfTests(t, url).up()
 	a.fails(cool)
