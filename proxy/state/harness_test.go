@@ -107,7 +107,7 @@ func newTrustingInstance(t testing.TB, url string, roots *x509.CertPool) *instan
 	if err != nil {
 		t.Fatal(err)
 	}
-	shared.Adopted(map[string]int{"group g": 1000})
+	shared.Adopted(map[string]int{"group g": 1000, "group other": 1000})
 	i.shared = shared
 	i.standing.ShareWith(shared)
 	t.Cleanup(func() {

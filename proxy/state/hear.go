@@ -190,7 +190,10 @@ func (x *session) learnInstance(instance, text string, life time.Duration, good,
 		used, ok := parseRateList(text)
 		if limits := x.limits.Load(); limits != nil {
 			for rate, count := range used {
-				if limit := (*limits)[rate]; limit > 0 && count > limit {
+				switch limit := (*limits)[rate]; {
+				case limit <= 0:
+					delete(used, rate) // of a name that has no rate here; there may be any number
+				case count > limit:
 					delete(used, rate) // a lie, or from before the limit was lowered
 					x.unbelievable()
 				}

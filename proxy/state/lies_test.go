@@ -54,10 +54,13 @@ func TestLiesInTheBackend(t *testing.T) {
 		t.Errorf("lies leave %d of 5 requests", got)
 	}
 	// More than a rate admits is no reason to disbelieve the other rates.
-	server.Do("SET", "fg:1:rates:somebody3", "1001 group+g\n3 group+other\n", "PX", "100000")
+	server.Do("SET", "fg:1:rates:somebody3", "1001 group+g\n3 group+other\n4 group+nobody\n", "PX", "100000")
 	eventually(t, "the other rate is heard", func() bool { return honest.heardRate("group other") == 3 })
 	if got := honest.heardRate("group g"); got != 0 {
 		t.Errorf("%d requests of the rate g are believed", got)
+	}
+	if got := honest.heardRate("group nobody"); got != 0 {
+		t.Errorf("%d requests of a rate that isn't known here are kept", got)
 	}
 	// Another thing in the place of the index is mended by whoever tells next.
 	honest.fails(cool)
