@@ -11,6 +11,7 @@ type seen struct {
 	etag    string // of the last bundle, a refused one too: it need not come again
 	patient bool   // the server can hold its answer back
 	bad     string // the digest of the bundle that was refused, if one came whole
+	badName string // its revision, if it came whole and has one
 	why     error  // why; nil if what the server offers is in force
 }
 
@@ -60,7 +61,7 @@ func (s *Source) ask(ctx context.Context, afresh bool, wait time.Duration) (Outc
 	}
 	defer end()
 	if afresh && s.seen.why != nil {
-		s.seen.etag, s.seen.bad = "", ""
+		s.seen.etag, s.seen.bad, s.seen.badName = "", "", ""
 	}
 	a := s.o.fetch(ctx, s.store, s.seen, wait)
 	var outcome Outcome
@@ -97,7 +98,7 @@ func (s *Source) judge(ctx context.Context, a answer) (Outcome, error) {
 	case a.raw == nil:
 		return Unchanged, nil
 	case a.bundle.Digest == inForce:
-		s.seen.etag, s.seen.bad, s.seen.why = a.etag, "", nil
+		s.seen.etag, s.seen.bad, s.seen.badName, s.seen.why = a.etag, "", "", nil
 		return Unchanged, nil
 	case a.bundle.Digest == s.seen.bad:
 		s.seen.etag = a.etag
@@ -121,7 +122,7 @@ func (s *Source) judge(ctx context.Context, a answer) (Outcome, error) {
 }
 
 func (s *Source) refuse(a answer, why error) (Outcome, error) {
-	s.seen.etag, s.seen.bad = a.etag, a.bundle.Digest
+	s.seen.etag, s.seen.bad, s.seen.badName = a.etag, a.bundle.Digest, a.bundle.Revision
 	s.seen.why = fmt.Errorf("cannot use policy bundle %s: %w", s.o.place.shown, why)
 	return Refused, s.seen.why
 }
@@ -151,7 +152,8 @@ func (s *Source) putInForce(b Bundle, origin string) {
 	s.o.Metrics.inForce(b, origin, s.status.Since)
 }
 
-// report counts how a question ended, and logs what is new.
+// report counts how a question ended, and logs what is new. In a line about a bundle,
+// revision is that one's, and in_force that of the one which stays.
 func (s *Source) report(outcome Outcome, err error) {
 	s.o.Metrics.loads.WithLabelValues(string(outcome)).Inc()
 	s.mu.Lock()
@@ -167,10 +169,14 @@ func (s *Source) report(outcome Outcome, err error) {
 	case outcome == Activated:
 		s.o.Logger.Info("A new policy bundle is in force.", "revision", now.Revision, "digest", now.Digest)
 	case outcome == Refused && before.Problem != now.Problem:
-		s.o.Logger.Warn("A policy bundle is refused; the one in force stays.", "revision", now.Revision, "error", err)
+		said := []any{"in_force", now.Revision, "error", err}
+		if s.seen.badName != "" {
+			said = append([]any{"revision", s.seen.badName}, said...)
+		}
+		s.o.Logger.Warn("A policy bundle is refused; the one in force stays.", said...)
 	// The words of a lost connection differ from one time to the next.
 	case outcome == Unreachable && before.Last != Unreachable:
-		s.o.Logger.Warn("No policy bundle can be had; the one in force stays.", "revision", now.Revision, "error", err)
+		s.o.Logger.Warn("No policy bundle can be had; the one in force stays.", "in_force", now.Revision, "error", err)
 	case outcome == Unchanged && (before.Last == Refused || before.Last == Unreachable):
 		s.o.Logger.Info("The policy bundle in force is offered again.", "revision", now.Revision)
 	}

@@ -85,7 +85,10 @@ func TestTheLastGoodBundleStays(t *testing.T) {
 	at.offer(key.bundle(t, stop("better")))
 	poll(t, s, bundle.Activated, "")
 	inForce(t, s, "better")
-	for _, words := range []string{"http.send", "it isn't signed", "502 Bad Gateway", "offered again", "revision=better"} {
+	for _, words := range []string{
+		"http.send", "revision=bad in_force=good", "it isn't signed",
+		"502 Bad Gateway", "in_force=good error=\"cannot fetch", "offered again", "revision=better",
+	} {
 		if strings.Count(said.String(), words) != 1 {
 			t.Errorf("want %q to be logged once:\n%s", words, said)
 		}
