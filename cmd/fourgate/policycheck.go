@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fourgate-dev/fourgate/engine"
 	"github.com/fourgate-dev/fourgate/hcl"
 	"github.com/fourgate-dev/fourgate/policies"
 	"github.com/fourgate-dev/fourgate/policies/matrix"
@@ -141,22 +140,6 @@ func checkDiagnostics(r *policies.CheckReport) hcl.Diagnostics {
 	return diags
 }
 
-// hasty is a policy that isn't asked any more when it has been late once.
-type hasty struct {
-	policy engine.Policy
-	late   bool
-}
-
-// Decide implements [engine.Policy].
-func (h *hasty) Decide(q *engine.Question) engine.Decision {
-	if h.late {
-		return engine.Decision{}
-	}
-	d := h.policy.Decide(q)
-	h.late = d.Fault == "timeout"
-	return d
-}
-
 // faultDiagnostics asks a policy that compiles about all cells, and warns of what is no
 // usable answer. It is no error, since what the params are is not known here.
 func faultDiagnostics(ctx context.Context, opts policies.Options) (hcl.Diagnostics, error) {
@@ -164,8 +147,10 @@ func faultDiagnostics(ctx context.Context, opts policies.Options) (hcl.Diagnosti
 	if err != nil {
 		return nil, err
 	}
-	answers, err := matrix.Ask(ctx, &hasty{policy: set}, matrix.Default(), nil, nil)
-	if err != nil {
+	limited, asker, end := withLimit(ctx, set, 1)
+	defer end()
+	answers, err := matrix.Ask(limited, asker, matrix.Default(), nil, nil)
+	if err != nil && asker.why == nil {
 		return nil, err
 	}
 	// Of each rule the first fault of a kind is enough: what it says may name the values of the cell.

@@ -49,7 +49,7 @@ func policyDiffCommand(e *env) *cobra.Command {
 				return err
 			}
 			d := matrix.Compare(from, to, actions)
-			if err := out.write(e, d); err != nil {
+			if err := out.write(e, d, d.Stopped); err != nil {
 				return err
 			}
 			if check && !d.Same() {

@@ -54,7 +54,7 @@ func policyMatrixCommand(e *env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return out.write(e, m)
+			return out.write(e, m, m.Stopped)
 		},
 	}
 	ask.add(cmd)
@@ -147,13 +147,18 @@ func (q *inquiry) matrixOf(ctx context.Context, e *env, source string) (*matrix.
 	if err != nil {
 		return nil, err
 	}
+	limited, asker, end := withLimit(ctx, set, lateInRow)
+	defer end()
 	p := newProgress(e, "asking "+source)
-	answers, err := matrix.Ask(ctx, set, q.facts, q.classes, p.done)
+	answers, err := matrix.Ask(limited, asker, q.facts, q.classes, p.done)
 	p.end()
-	if err != nil {
+	if err != nil && asker.why == nil {
 		return nil, err
 	}
 	m := &matrix.Matrix{Policy: source, Revision: set.Revision(), Facts: q.facts}
+	if asker.why != nil {
+		m.Stopped = asker.why.Error()
+	}
 	if source == configSource && q.ground != nil {
 		m.Policy = fmt.Sprintf("%s group %s", q.ground.path, q.ground.group.Name())
 	}
@@ -195,14 +200,14 @@ func newProgress(e *env, what string) *progress {
 	return p
 }
 
-func (p *progress) done(n int) {
+func (p *progress) done(n, all int) {
 	const interval = 200 * time.Millisecond
 	if p.w == nil {
 		return
 	}
 	if now := p.now(); now.Sub(p.since) > patience && now.Sub(p.said) > interval {
 		p.said = now
-		fmt.Fprintf(p.w, "\r%s: %d of %d cells", p.what, n, matrix.Size)
+		fmt.Fprintf(p.w, "\r%s: %d of %d cells", p.what, n, all)
 	}
 }
 
@@ -253,10 +258,18 @@ func (o *matrixOutput) check() error {
 	return nil
 }
 
-func (o *matrixOutput) write(e *env, r matrixReport) error {
+// write writes a report. One that stopped early is an error: only JSON, which says so, has
+// what is there.
+func (o *matrixOutput) write(e *env, r matrixReport, stopped string) error {
+	var early error
+	if stopped != "" {
+		early = errors.New(stopped)
+	}
 	switch {
 	case o.json:
-		return r.WriteJSON(e.stdout)
+		return firstOf(r.WriteJSON(e.stdout), early)
+	case early != nil:
+		return early
 	case o.html == "":
 		return r.WriteText(e.stdout)
 	case o.html == "-":

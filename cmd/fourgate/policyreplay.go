@@ -111,7 +111,12 @@ func (f *replayFlags) run(ctx context.Context, e *env, source string) error {
 	defer r.Close()
 
 	report := newReplayReport(e.stdout, f, source)
-	again := replay.New(replay.Options{Policy: policy, Group: f.group, Changed: report.add})
+	limited, asker, end := withLimit(ctx, nil, lateInRow)
+	defer end()
+	again := replay.New(replay.Options{Group: f.group, Changed: report.add, Policy: func(group string) engine.Policy {
+		asker.policy = policy(group)
+		return asker
+	}})
 	p := newProgress(e, "asking "+source)
 	unreadable, lastErr := 0, error(nil)
 	for rec, err := range r.All(ctx, ledger.Filter{Since: since, Until: until, Decided: true}) {
@@ -120,6 +125,9 @@ func (f *replayFlags) run(ctx context.Context, e *env, source string) error {
 			continue
 		}
 		again.Add(rec)
+		if limited.Err() != nil {
+			break
+		}
 		p.decided(again.Totals().Decisions)
 	}
 	p.end()
@@ -127,6 +135,9 @@ func (f *replayFlags) run(ctx context.Context, e *env, source string) error {
 		return ctx.Err()
 	}
 	totals := again.Totals()
+	if asker.why != nil {
+		return firstOf(report.stop(totals, asker.why.Error()), asker.why)
+	}
 	if unreadable > 0 {
 		totals.Skipped[skippedUnreadable] = unreadable
 	}

@@ -133,6 +133,16 @@ func TestReplayAnOutage(t *testing.T) {
 	// with the budget spent, the interlocks hold it.
 	f(retry, replayed{Requests: 5, Decisions: 8, Changed: 6, Hypothetical: 2, AttemptsAdded: 1, Redirected: 3, SuccessesAtRisk: 2})
 
+	loop, soon := writeFile(t, "endless.rego", endless), writeFile(t, "soon.hcl", soonLate)
+	early := ends(t, exitFailure, "policy", "replay", "-c", soon, "-ledger", r.ledger, loop)
+	if !strings.HasPrefix(early, "fourgate: stopped after 3 questions without an answer in time") {
+		t.Errorf("an endless policy: %s", early)
+	}
+	early, _, _ = strings.Cut(ends(t, exitFailure, "policy", "replay", "-c", soon, "-ledger", r.ledger, "-json", loop), "\n")
+	if !json.Valid([]byte(early)) || !strings.Contains(early, `"stopped":"stopped after 3 questions`) {
+		t.Errorf("an endless policy: %s", early)
+	}
+
 	lost := map[string]string{}
 	for _, c := range strict.Changes {
 		if c.From != "fallback" || c.To != "abort" || c.Cell.Class != "provider_transient" {

@@ -103,16 +103,25 @@ func (r *replayReport) add(c replay.Change) {
 	_, _ = r.w.Write(text) // the writer keeps its error for the flush
 }
 
+// stop ends a report of a replay that ended early. A text would only look like a whole one;
+// JSON says so and has what is there.
+func (r *replayReport) stop(t replay.Totals, why string) error {
+	if r.flags.json {
+		r.finishJSON(t, why)
+	}
+	return firstOf(r.err, r.w.Flush())
+}
+
 func (r *replayReport) finish(t replay.Totals) error {
 	if r.flags.json {
-		r.finishJSON(t)
+		r.finishJSON(t, "")
 	} else {
 		r.draw(t)
 	}
 	return firstOf(r.err, r.w.Flush())
 }
 
-func (r *replayReport) finishJSON(t replay.Totals) {
+func (r *replayReport) finishJSON(t replay.Totals, stopped string) {
 	text, err := json.Marshal(struct {
 		Policy          string         `json:"policy"`
 		Requests        int            `json:"requests"`
@@ -130,9 +139,10 @@ func (r *replayReport) finishJSON(t replay.Totals) {
 		WaitsChanged    int            `json:"waits_changed"`
 		PolicyErrors    map[string]int `json:"policy_errors"`
 		Skipped         map[string]int `json:"skipped"`
+		Stopped         string         `json:"stopped,omitempty"`
 	}{
 		r.source, t.Requests, t.Decisions, t.Changed, t.Hypothetical, t.AttemptsSaved, t.SavedUSD, t.CostsUnknown, t.AttemptsAdded,
-		t.SuccessesLost, t.Redirected, t.SuccessesAtRisk, t.EffectsChanged, t.WaitsChanged, t.Faults, t.Skipped,
+		t.SuccessesLost, t.Redirected, t.SuccessesAtRisk, t.EffectsChanged, t.WaitsChanged, t.Faults, t.Skipped, stopped,
 	})
 	r.err = cmp.Or(r.err, err)
 	if err == nil {

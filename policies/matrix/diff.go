@@ -25,16 +25,20 @@ type Diff struct {
 	// Others are the cells with the same action and another reason, delay, effects or
 	// gates. The place of the rule is no difference: lines move with every edit.
 	Others []Change
+	// Stopped is why one of the policies was not asked about all cells; see [Matrix.Stopped].
+	Stopped string
 }
 
 // Compare makes a diff of two matrices of the same cells with the same facts. With
-// actions it has only the changes from or to one of them.
+// actions it has only the changes from or to one of them. Of matrices that ended early it
+// compares what both have.
 func Compare(from, to *Matrix, actions []engine.Action) *Diff {
 	d := &Diff{
 		From: from.Policy, To: to.Policy, FromRevision: from.Revision, ToRevision: to.Revision,
-		FromSources: from.Sources, ToSources: to.Sources, Facts: from.Facts, Asked: len(from.Answers),
+		FromSources: from.Sources, ToSources: to.Sources, Facts: from.Facts, Asked: min(len(from.Answers), len(to.Answers)),
+		Stopped: cmp.Or(from.Stopped, to.Stopped),
 	}
-	for i := range from.Answers {
+	for i := range d.Asked {
 		c := Change{from.Answers[i], to.Answers[i]}
 		if len(actions) > 0 && !slices.Contains(actions, c.From.Decision.Action) && !slices.Contains(actions, c.To.Decision.Action) {
 			continue

@@ -30,12 +30,13 @@ type (
 		Changed []string `json:"changed,omitempty"`
 	}
 	diffForm struct {
-		From   string         `json:"from"`
-		To     string         `json:"to"`
-		Facts  map[string]any `json:"facts"`
-		Asked  int            `json:"asked"`
-		Cells  []changeForm   `json:"cells"`
-		Others []changeForm   `json:"others"`
+		From    string         `json:"from"`
+		To      string         `json:"to"`
+		Facts   map[string]any `json:"facts"`
+		Asked   int            `json:"asked"`
+		Cells   []changeForm   `json:"cells"`
+		Others  []changeForm   `json:"others"`
+		Stopped string         `json:"stopped,omitempty"`
 	}
 )
 
@@ -43,7 +44,7 @@ type (
 // action; "others" those with the same action and something else that differs.
 func (d *Diff) WriteJSON(w io.Writer) error {
 	return json.NewEncoder(w).Encode(diffForm{
-		d.From, d.To, d.Facts.form(), d.Asked, changeForms(d.Moved), changeForms(d.Others),
+		d.From, d.To, d.Facts.form(), d.Asked, changeForms(d.Moved), changeForms(d.Others), d.Stopped,
 	})
 }
 

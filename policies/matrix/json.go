@@ -54,12 +54,13 @@ type (
 		Revision string         `json:"revision,omitempty"`
 		Facts    map[string]any `json:"facts"`
 		Cells    []answerForm   `json:"cells"`
+		Stopped  string         `json:"stopped,omitempty"`
 	}
 )
 
 // WriteJSON writes the matrix as one object; its list is "cells".
 func (m *Matrix) WriteJSON(w io.Writer) error {
-	form := matrixForm{m.Policy, m.Revision, m.Facts.form(), make([]answerForm, len(m.Answers))}
+	form := matrixForm{m.Policy, m.Revision, m.Facts.form(), make([]answerForm, len(m.Answers)), m.Stopped}
 	for i := range m.Answers {
 		form.Cells[i] = m.Answers[i].form()
 	}

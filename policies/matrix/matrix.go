@@ -25,25 +25,26 @@ type Matrix struct {
 	Revision string // of its content; may be empty
 	Facts    Facts
 	Answers  []Answer // of all cells, or of those that were asked for, in the order of [Cells]
+	Stopped  string   // why the asking has ended early, with the answers until then; or empty
 	// Sources are the texts of rules by their place, for the page; may lack some.
 	Sources map[string]string
 }
 
 // Ask asks a policy about every cell of these classes, of all if there are none, in the
-// order of [Cells]. Its error is ctx's. After each answer it calls progress, if that isn't
-// nil, with the number of cells that are done.
-func Ask(ctx context.Context, p engine.Policy, f Facts, classes []engine.Class, progress func(done int)) ([]Answer, error) {
-	var answers []Answer
-	for i, c := range Cells() {
-		if len(classes) > 0 && !slices.Contains(classes, c.Class) {
-			continue
-		}
-		if err := ctx.Err(); err != nil {
-			return nil, err
+// order of [Cells]. Its error is ctx's cause, which comes with the answers until then. After
+// each answer it calls progress, if that isn't nil, with how many of all cells are done.
+func Ask(ctx context.Context, p engine.Policy, f Facts, classes []engine.Class, progress func(done, all int)) ([]Answer, error) {
+	cells := slices.DeleteFunc(Cells(), func(c engine.Cell) bool {
+		return len(classes) > 0 && !slices.Contains(classes, c.Class)
+	})
+	answers := make([]Answer, 0, len(cells))
+	for _, c := range cells {
+		if ctx.Err() != nil {
+			return answers, context.Cause(ctx)
 		}
 		answers = append(answers, answer(p, &f, c))
 		if progress != nil {
-			progress(i + 1)
+			progress(len(answers), len(cells))
 		}
 	}
 	return answers, nil

@@ -202,13 +202,24 @@ func TestAskEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(context.Background())
 	n := 0
-	_, err := Ask(ctx, scripted(func(*engine.Question) engine.Decision { return engine.Decision{} }), Default(), nil, func(int) {
+	_, err := Ask(ctx, scripted(func(*engine.Question) engine.Decision { return engine.Decision{} }), Default(), nil, func(int, int) {
 		if n++; n == 5 {
 			cancel()
 		}
 	})
 	if !errors.Is(err, context.Canceled) || n != 5 {
 		t.Errorf("after %d cells: %v", n, err)
+	}
+}
+
+// Progress is told in the cells that are asked for.
+func TestAskCountsWhatItAsks(t *testing.T) {
+	t.Parallel()
+	at, of := 0, 0
+	p := scripted(func(*engine.Question) engine.Decision { return engine.Decision{} })
+	_, err := Ask(context.Background(), p, Default(), []engine.Class{engine.ClassDenied}, func(done, all int) { at, of = done, all })
+	if err != nil || at != perClass || of != perClass {
+		t.Errorf("%d of %d were asked at last, want %d: %v", at, of, perClass, err)
 	}
 }
 
