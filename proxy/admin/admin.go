@@ -60,7 +60,8 @@ const (
 // the API. Plain health needs no token, since orchestrators have none.
 func New(p Parts) *http.Server {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", wantToken(p.Token, promhttp.HandlerFor(p.Gatherer, promhttp.HandlerOpts{EnableOpenMetrics: true})))
+	metrics := promhttp.HandlerFor(p.Gatherer, promhttp.HandlerOpts{EnableOpenMetrics: true})
+	mux.Handle("GET /metrics", noBrowser(p.Token, wantToken(p.Token, metrics)))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "ok\n") })
 	mux.Handle("GET /readyz", readiness(p))
 	if p.Standing != nil {

@@ -240,6 +240,7 @@ func TestWhatIsRefused(t *testing.T) {
 	f(open, "POST", reset, `{"all":true}`, 403, "127.0.0.1", "Host: 127.0.0.1.evil.example")
 	f(open, "GET", "/api/chain?model=m", "", 403, "127.0.0.1", "Host: 10.0.0.1")
 	f(open, "GET", "/readyz?verbose", "", 403, "127.0.0.1", "Host: evil.example")
+	f(open, "GET", "/metrics", "", 403, "127.0.0.1", "Host: evil.example:8081")
 }
 
 func TestHostsOfThisMachine(t *testing.T) {
