@@ -139,9 +139,9 @@ func fullConfig(dir string) *Config {
 				},
 			},
 			"gpt-4.1": {
-				Profile: "kunavo", Query: "data.fourgate.decision", Timeout: 20 * time.Millisecond, Location: time.UTC, Params: params(true, limits),
+				Profile: "kunavo", Query: "data.fourgate.decision", Timeout: 20 * time.Millisecond, Location: time.UTC,
 				Shadow: &Policy{
-					Profile: "ccrelay", Query: "data.fourgate.decision", Timeout: 40 * time.Millisecond, Location: time.UTC, Params: params(true, limits),
+					Profile: "ccrelay", Query: "data.fourgate.decision", Timeout: 40 * time.Millisecond, Location: time.UTC,
 				},
 			},
 		},

@@ -1,10 +1,12 @@
 package policies
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/types"
 )
 
 // allowed are the builtins that a policy may call. It is a list of what is allowed, so
@@ -49,6 +51,33 @@ func capabilities() *ast.Capabilities {
 		return !slices.Contains(allowed, b.Name)
 	})
 	c.AllowNet = []string{}
+	return c
+}
+
+// ofOwn gives one compiler results of builtins of its own. OPA's type checker widens the
+// types of rules in place (mergeTypes in its ast/env.go), and what a builtin returns may be
+// part of them: compilers that share declarations race.
+func ofOwn(c *ast.Capabilities) *ast.Capabilities {
+	for i, shared := range c.Builtins {
+		result := shared.Decl.NamedResult()
+		if result == nil {
+			continue
+		}
+		text, err := json.Marshal(result)
+		if err != nil {
+			panic("BUG: what " + shared.Name + " returns has no JSON: " + err.Error())
+		}
+		copied, err := types.Unmarshal(text)
+		if err != nil {
+			panic("BUG: what " + shared.Name + " returns can't be read back: " + err.Error())
+		}
+		if named, ok := result.(*types.NamedType); ok {
+			copied = types.Named(named.Name, copied)
+		}
+		own := *shared
+		own.Decl = types.NewFunction(shared.Decl.NamedFuncArgs().Args, copied)
+		c.Builtins[i] = &own
+	}
 	return c
 }
 

@@ -92,7 +92,7 @@ func (ps *problems) checkAll(texts map[string]string, profile string, strict boo
 	for _, pass := range []struct {
 		builtins *ast.Capabilities
 		strict   bool
-	}{{testCapabilities(), strict}, {ast.CapabilitiesForThisVersion(), false}} {
+	}{{testCapabilities(), strict}, {ofOwn(ast.CapabilitiesForThisVersion()), false}} {
 		compiler := ast.NewCompiler().
 			WithCapabilities(pass.builtins).
 			WithEnablePrintStatements(true).

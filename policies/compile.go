@@ -59,7 +59,7 @@ func compile(src *sources, opts Options) (*program, error) {
 	marks.with(&p.decision.places)
 	marks.with(&routes)
 
-	markable := capabilities()
+	markable := ofOwn(capabilities())
 	markable.Builtins = append(markable.Builtins, markBuiltin)
 	p.compiler = ast.NewCompiler().
 		WithCapabilities(markable).

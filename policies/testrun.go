@@ -236,7 +236,7 @@ func (ps *problems) unfit(name string, info fs.FileInfo, _ int) bool {
 
 // testCapabilities are a policy's and what OPA's tester itself calls in a table's rules.
 func testCapabilities() *ast.Capabilities {
-	c := capabilities()
+	c := ofOwn(capabilities())
 	c.Builtins = append(c.Builtins, ast.InternalTestCase)
 	return c
 }
