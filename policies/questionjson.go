@@ -284,13 +284,16 @@ func readTree(text []byte) (map[string]any, error) {
 	if len(text) > maxQuestion {
 		return nil, fmt.Errorf("it has %d bytes; the limit is %d", len(text), maxQuestion)
 	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		return nil, errors.New(`it is empty; write an object, such as {"failure": {"class": "rate_limited"}}`)
+	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	v, err := readValue(d, "", 0)
-	if err != nil {
-		if errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF
-		}
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, errors.New("it ends in the middle; a text, a list or an object is still open")
+	case err != nil:
 		return nil, err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {

@@ -89,8 +89,10 @@ func TestQuestionProblems(t *testing.T) {
 			}
 		}
 	}
-	f(``, "unexpected EOF")
-	f(`{"request":`, "unexpected EOF")
+	f(``, "it is empty; write an object")
+	f(" \n", "it is empty")
+	f(`{"request":`, "it ends in the middle")
+	f(`{"request": {"id": "a`, "it ends in the middle")
 	f(`[]`, "write an object")
 	f(`{} {}`, "something after the object")
 	f(`{"phase":"before_output","phase":"before_output"}`, "phase: it is there twice")

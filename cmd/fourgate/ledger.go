@@ -29,11 +29,16 @@ func (f *ledgerFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.store, "ledger", "", "the ledger's file, instead of the one that the configuration names")
 }
 
-func (f *ledgerFlags) open(e *env) (*ledger.Reader, error) {
+// open opens the ledger. A group that is asked for, if it isn't empty, must be one of the
+// configuration; with a file alone it may be one that is gone.
+func (f *ledgerFlags) open(e *env, group string) (*ledger.Reader, error) {
 	path := f.store
 	if path == "" {
 		// Whoever reads a ledger needn't have the proxy's secrets and policies at hand.
-		_, named, diags := hcl.LoadNamed(f.config, hcl.Environment{LookupEnv: e.lookup})
+		config, named, diags := hcl.LoadNamed(f.config, hcl.Environment{LookupEnv: e.lookup})
+		if err := f.checkGroup(config, group); err != nil {
+			return nil, err
+		}
 		if named.Ledger == nil {
 			if err := report(e.stderr, diags, false); err != nil {
 				return nil, err
@@ -48,25 +53,37 @@ func (f *ledgerFlags) open(e *env) (*ledger.Reader, error) {
 	return ledger.OpenReader(path)
 }
 
+func (f *ledgerFlags) checkGroup(config *hcl.Config, group string) error {
+	if config == nil || group == "" {
+		return nil
+	}
+	var names []string
+	for _, g := range config.Catalog.Groups() {
+		names = append(names, g.Name())
+	}
+	if slices.Contains(names, group) {
+		return nil
+	}
+	return noSuchGroup(group, f.config, names)
+}
+
 func ledgerListCommand(e *env) *cobra.Command {
 	var where ledgerFlags
 	var filter ledger.Filter
-	var since time.Duration
+	var since moment
 	var class, terminal string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "list -c FILE", Short: "List requests, the newest first", Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := readWords(&filter, class, terminal); err != nil {
-				return usageError{err}
+				return err
 			}
 			if filter.Limit < 1 {
 				return usageError{fmt.Errorf("-limit is %d; ask for at least 1", filter.Limit)}
 			}
-			if since > 0 {
-				filter.Since = time.Now().Add(-since)
-			}
-			r, err := where.open(e)
+			filter.Since = since.at(e.now())
+			r, err := where.open(e, "")
 			if err != nil {
 				return err
 			}
@@ -89,7 +106,7 @@ func ledgerListCommand(e *env) *cobra.Command {
 	flags := cmd.Flags()
 	flags.BoolVar(&asJSON, "json", false, "print JSON")
 	flags.IntVar(&filter.Limit, "limit", ledger.DefaultLimit, "at most so many")
-	flags.DurationVar(&since, "since", 0, "only requests of the last such time, such as 1h")
+	flags.Var(&since, "since", "only requests of the last such time, such as 1h, or since a time such as 2026-03-01T12:00:00Z")
 	flags.StringVar(&filter.Model, "model", "", "only for this model")
 	flags.StringVar(&filter.Caller, "caller", "", "only from this caller")
 	flags.StringVar(&filter.Channel, "channel", "", "only with an attempt on this channel")
@@ -101,7 +118,7 @@ func ledgerListCommand(e *env) *cobra.Command {
 
 func readWords(f *ledger.Filter, class, terminal string) error {
 	if class != "" {
-		c, err := engine.ParseClass(class)
+		c, err := readWord("class", class, engine.ParseClass)
 		if err != nil {
 			return err
 		}
@@ -112,7 +129,7 @@ func readWords(f *ledger.Filter, class, terminal string) error {
 	case "running":
 		f.Running = true
 	default:
-		t, err := engine.ParseTerminal(terminal)
+		t, err := readWord("terminal", terminal, engine.ParseTerminal, "running")
 		if err != nil {
 			return err
 		}
@@ -185,7 +202,7 @@ func ledgerShowCommand(e *env) *cobra.Command {
 		Use: "show -c FILE ID", Short: "Show one request with all its attempts", Args: args(cobra.ExactArgs(1)),
 		Long: "Show one request with all its attempts as a timeline. ID is the request id, or the\nbeginning of one that no other shares.",
 		RunE: func(cmd *cobra.Command, list []string) error {
-			r, err := where.open(e)
+			r, err := where.open(e, "")
 			if err != nil {
 				return err
 			}

@@ -15,22 +15,18 @@ import (
 
 func ledgerChangesCommand(e *env) *cobra.Command {
 	var where ledgerFlags
-	var since time.Duration
+	var since moment
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "changes -c FILE", Short: "List what hands and reloads have changed, the newest first", Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			r, err := where.open(e)
+			r, err := where.open(e, "")
 			if err != nil {
 				return err
 			}
 			defer r.Close()
-			var from time.Time
-			if since > 0 {
-				from = e.now().Add(-since)
-			}
 			list := []ledger.Change{}
-			for c, err := range r.Changes(cmd.Context(), from) {
+			for c, err := range r.Changes(cmd.Context(), since.at(e.now())) {
 				if err != nil {
 					return err
 				}
@@ -43,7 +39,7 @@ func ledgerChangesCommand(e *env) *cobra.Command {
 		},
 	}
 	where.add(cmd)
-	cmd.Flags().DurationVar(&since, "since", 0, "only changes of the last such time, such as 24h")
+	cmd.Flags().Var(&since, "since", "only changes of the last such time, such as 24h, or since a time such as 2026-03-01T12:00:00Z")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }

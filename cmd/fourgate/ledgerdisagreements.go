@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
@@ -19,7 +18,7 @@ import (
 func ledgerDisagreementsCommand(e *env) *cobra.Command {
 	var where ledgerFlags
 	var filter ledger.DisagreementFilter
-	var since time.Duration
+	var since moment
 	var limit int
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -30,10 +29,8 @@ func ledgerDisagreementsCommand(e *env) *cobra.Command {
 			if limit < 1 {
 				return usageError{fmt.Errorf("-limit is %d; ask for at least 1", limit)}
 			}
-			if since > 0 {
-				filter.Since = time.Now().Add(-since)
-			}
-			r, err := where.open(e)
+			filter.Since = since.at(e.now())
+			r, err := where.open(e, filter.Group)
 			if err != nil {
 				return err
 			}
@@ -61,7 +58,7 @@ func ledgerDisagreementsCommand(e *env) *cobra.Command {
 	flags := cmd.Flags()
 	flags.BoolVar(&asJSON, "json", false, "print JSON")
 	flags.IntVar(&limit, "limit", ledger.DefaultLimit, "list at most so many; all are counted")
-	flags.DurationVar(&since, "since", 0, "only those of the last such time, such as 24h")
+	flags.Var(&since, "since", "only those of the last such time, such as 24h, or since a time such as 2026-03-01T12:00:00Z")
 	flags.StringVar(&filter.Group, "group", "", "only about attempts of this route group")
 	return cmd
 }

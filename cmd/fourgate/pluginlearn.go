@@ -27,7 +27,7 @@ func pluginLearnCommand(e *env) *cobra.Command {
 		Use: "learn -ledger DB", Short: "Make corpus lines of the unknown failures in a ledger", Args: args(cobra.NoArgs),
 		Long: "Print one corpus line for each shape of unknown failure in a ledger, the most frequent first. A ledger\nkeeps no values, so the lines have placeholders: put in what the provider sends, and the verdict that\nthe failure should get. Then 'fourgate plugin test' runs them.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			r, err := where.open(e)
+			r, err := where.open(e, "")
 			if err != nil {
 				return err
 			}

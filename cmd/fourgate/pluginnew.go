@@ -1,9 +1,7 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -30,12 +28,15 @@ func pluginNewCommand(e *env) *cobra.Command {
 			if err != nil {
 				return usageError{err}
 			}
+			if list[0] == "" {
+				return errNoName
+			}
 			dir, name := filepath.Clean(list[0]), filepath.Base(list[0])
 			files, err := lang.Files(name)
 			if err != nil {
 				return usageError{err}
 			}
-			if err := writePlugin(dir, files); err != nil {
+			if err := writeNew(dir, files); err != nil {
 				return fmt.Errorf("cannot write plugin: %w", err)
 			}
 			_, err = fmt.Fprintf(e.stdout, "%s is a classifier in %s. Next:\n\n  fourgate plugin build %s\n  fourgate plugin test %s\n\nThen add failures to %s and rules to %s.\n",
@@ -45,25 +46,4 @@ func pluginNewCommand(e *env) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&language, "lang", "", "the language: "+all)
 	return cmd
-}
-
-// writePlugin writes a new plugin. It touches no directory that has something in it.
-func writePlugin(dir string, files []starter.File) error {
-	entries, err := os.ReadDir(dir)
-	switch {
-	case err == nil && len(entries) > 0:
-		return fmt.Errorf("the directory %q is not empty; choose another name", dir)
-	case err != nil && !errors.Is(err, os.ErrNotExist):
-		return err
-	}
-	for _, f := range files {
-		path := filepath.Join(dir, filepath.FromSlash(f.Name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(path, f.Content, f.Mode); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -127,7 +127,7 @@ func (f *explainFlags) run(ctx context.Context, e *env, source string) error {
 // fromLedger rebuilds what the policy was asked.
 func (f *explainFlags) fromLedger(ctx context.Context, e *env) (explained, error) {
 	where := ledgerFlags{config: f.ground.config, store: f.ledger}
-	r, err := where.open(e)
+	r, err := where.open(e, "")
 	if err != nil {
 		return explained{}, err
 	}

@@ -108,10 +108,10 @@ type inquiry struct {
 func (f *matrixFlags) open(e *env) (*inquiry, error) {
 	var q inquiry
 	var err error
-	if q.classes, err = parseAll(f.classes, engine.ParseClass); err != nil {
+	if q.classes, err = parseAll("class", f.classes, engine.ParseClass); err != nil {
 		return nil, err
 	}
-	if q.actions, err = parseAll(f.actions, engine.ParseAction); err != nil {
+	if q.actions, err = parseAll("action", f.actions, engine.ParseAction); err != nil {
 		return nil, err
 	}
 	if q.ground, err = f.ground.open(e); err != nil {
@@ -129,12 +129,12 @@ func (f *matrixFlags) open(e *env) (*inquiry, error) {
 	return &q, nil
 }
 
-func parseAll[T any](words []string, parse func(string) (T, error)) ([]T, error) {
-	var list []T
+func parseAll[W engineWord](flag string, words []string, parse func(string) (W, error)) ([]W, error) {
+	var list []W
 	for _, word := range words {
-		v, err := parse(word)
+		v, err := readWord(flag, word, parse)
 		if err != nil {
-			return nil, usageError{fmt.Errorf("%w; docs/words.md has the list", err)}
+			return nil, err
 		}
 		list = append(list, v)
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	pluginstarter "github.com/fourgate-dev/fourgate/plugins/starter"
 	"github.com/fourgate-dev/fourgate/policies"
 	"github.com/fourgate-dev/fourgate/policies/starter"
 )
@@ -19,16 +18,15 @@ func policyNewCommand(e *env) *cobra.Command {
 		Long: "Write a small policy into the new directory NAME: a rule that decides one case and leaves the others to\n" +
 			"the default policy, or to a profile; its tests, the schemas, and a README with the next commands.",
 		RunE: func(_ *cobra.Command, list []string) error {
+			if list[0] == "" {
+				return errNoName
+			}
 			dir := filepath.Join(parent, filepath.Clean(list[0]))
 			files, err := starter.Files(filepath.Base(dir), filepath.ToSlash(dir), profile)
 			if err != nil {
 				return usageError{err}
 			}
-			plain := make([]pluginstarter.File, len(files))
-			for i, f := range files {
-				plain[i] = pluginstarter.File(f)
-			}
-			if err := writePlugin(dir, plain); err != nil {
+			if err := writeNew(dir, files); err != nil {
 				return fmt.Errorf("cannot write policy: %w", err)
 			}
 			from, beside := embeddedSource, ""

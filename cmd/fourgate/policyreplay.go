@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -104,7 +105,7 @@ func (f *replayFlags) run(ctx context.Context, e *env, source string) error {
 	if err != nil {
 		return err
 	}
-	r, err := f.where.open(e)
+	r, err := f.where.open(e, "")
 	if err != nil {
 		return err
 	}
@@ -206,8 +207,13 @@ func (f *replayFlags) grounds(e *env) ([]*policyGround, error) {
 		return nil, reportedError{}
 	}
 	var grounds []*policyGround
+	var names []string
 	for _, group := range config.Catalog.Groups() {
+		names = append(names, group.Name())
 		grounds = append(grounds, &policyGround{path: f.where.config, config: config, named: named, group: group})
+	}
+	if f.group != "" && !slices.Contains(names, f.group) {
+		return nil, noSuchGroup(f.group, f.where.config, names)
 	}
 	return grounds, nil
 }

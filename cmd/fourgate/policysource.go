@@ -79,7 +79,7 @@ func (f *groundFlags) open(e *env) (*policyGround, error) {
 	case f.group == "":
 		return nil, usageError{fmt.Errorf("there are %d route groups; choose one with -group: %s", len(names), strings.Join(names, ", "))}
 	}
-	return nil, fmt.Errorf("there is no route group %q in %s; there are: %s", f.group, f.config, strings.Join(names, ", "))
+	return nil, noSuchGroup(f.group, f.config, names)
 }
 
 // policy is the one that decides for the group; without a configuration it is empty,

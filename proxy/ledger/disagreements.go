@@ -16,7 +16,6 @@ type DisagreementFilter struct {
 	Of    *engine.Record // about attempts of this request
 	Since time.Time      // the attempt had failed then or later
 	Group string         // of the attempt
-	Limit int            // 0 is none
 }
 
 // Disagreements yields where candidate policies disagreed with the one that decides, one
@@ -35,7 +34,7 @@ func (r *Reader) Disagreements(ctx context.Context, f DisagreementFilter) iter.S
 		}
 		defer rows.Close()
 		var body sql.RawBytes
-		for left := f.Limit; rows.Next(); {
+		for rows.Next() {
 			if err := rows.Scan(&body); err != nil {
 				yield(engine.Disagreement{}, explain("read", r.path, err))
 				return
@@ -48,9 +47,6 @@ func (r *Reader) Disagreements(ctx context.Context, f DisagreementFilter) iter.S
 				continue
 			}
 			if !yield(d, err) {
-				return
-			}
-			if left--; err == nil && left == 0 {
 				return
 			}
 		}

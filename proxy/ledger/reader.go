@@ -92,6 +92,9 @@ func checkTables(db *sql.DB) (version int64, err error) {
 	if err != nil {
 		return 0, err
 	}
+	if m.empty() {
+		return 0, errEmpty
+	}
 	return m.version, m.check()
 }
 

@@ -240,8 +240,13 @@ func TestOpenReaderSaysWhatIsWrong(t *testing.T) {
 	}
 	songs := filepath.Join(dir, "songs.db")
 	change(t, songs, "CREATE TABLE songs (title)")
+	empty := filepath.Join(dir, "empty.db")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for path, want := range map[string]string{
 		filepath.Join(dir, "none.db"): "there is no such file",
+		empty:                         "it is empty; `fourgate serve` makes its tables",
 		notes:                         "no SQLite database",
 		songs:                         "another application",
 		dir:                           "it is a directory",

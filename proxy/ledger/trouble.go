@@ -18,8 +18,9 @@ type marks struct {
 // empty says whether the file is new.
 func (m marks) empty() bool { return m.applicationID == 0 && m.version == 0 && m.tables == 0 }
 
-// errForeign and errNewer are what check finds.
+// errEmpty is what a reader finds, and the others are what check does.
 var (
+	errEmpty   = errors.New("it is empty")
 	errForeign = errors.New("it is a database of another application")
 	errNewer   = errors.New("a newer Fourgate has written it")
 )
@@ -42,6 +43,8 @@ func explain(verb, path string, err error) error {
 
 func remedy(path string, err error) string {
 	switch {
+	case errors.Is(err, errEmpty):
+		return "`fourgate serve` makes its tables when it starts; name the file that it writes to"
 	case errors.Is(err, errForeign):
 		return "set another path in the ledger block"
 	case errors.Is(err, errNewer):
