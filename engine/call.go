@@ -217,6 +217,7 @@ func Begin(now time.Time, req *Request, chain Chain, s *Standing, r Rand) (*Call
 		}
 	}
 	if lock != InterlockNone {
+		t.record.unserved = unservedBy(lock)
 		c.state, t.out = t.finish(now, TerminalExhausted, p.unstarted(t, now, lock))
 	}
 	return c, t.out

@@ -21,6 +21,7 @@ type recordForm struct {
 	RetrySource string         `json:"sdk_retry_source"`
 	Policy      string         `json:"policy"`
 	Route       *narrowingForm `json:"route"`
+	Unserved    *unservedForm  `json:"unserved"`
 	Attempts    []attemptForm  `json:"attempts"`
 	Terminal    string         `json:"terminal"`
 	Status      int            `json:"status"`
@@ -94,6 +95,9 @@ func ParseRecord(b []byte) (*Record, error) {
 	r.sdkRetrySource, _ = parse[RetrySource]("source of retries", retrySourceNames[:], f.RetrySource)
 	if f.Route != nil {
 		r.route = f.Route.narrowing()
+	}
+	if f.Unserved != nil {
+		r.unserved = f.Unserved.unserved()
 	}
 	for i := range f.Attempts {
 		r.attempts = append(r.attempts, f.Attempts[i].record())

@@ -20,6 +20,7 @@ type Record struct {
 	elapsed   time.Duration
 
 	sdkRetrySource RetrySource
+	unserved       *Unserved
 }
 
 // AttemptRecord is the evidence of one upstream call.
@@ -81,6 +82,9 @@ func (r *Record) Contract() Contract { return r.contract }
 
 // Route returns what a route policy made of the request's chain, nil if none had a say.
 func (r *Record) Route() *Narrowing { return r.route }
+
+// Unserved returns why no attempt was made, nil if one was or if that isn't known.
+func (r *Record) Unserved() *Unserved { return r.unserved }
 
 // SDKRetry returns how many times the caller's SDK has sent the request before, and how
 // that is known. A record of an older version doesn't say how.

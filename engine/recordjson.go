@@ -13,7 +13,7 @@ func RecordRefusal(now time.Time, req *Request, why *Refusal, status int) *Recor
 	r := &Record{
 		requestID: req.ID, caller: req.Caller.spec.Name, contract: req.Contract, sdkRetry: req.SDKRetry, sdkRetrySource: req.sourceOfRetry(), at: req.Arrived, policy: req.Policy,
 		terminal: TerminalPolicyStop, status: status, elapsed: now.Sub(req.Arrived),
-		route: why.Narrowing,
+		route: why.Narrowing, unserved: why.unserved(),
 	}
 	if why.Kind == RefusalNoChannel {
 		r.terminal = TerminalExhausted
@@ -45,6 +45,9 @@ func (r *Record) AppendJSON(b []byte) []byte {
 	}
 	if r.route != nil {
 		b = r.route.appendJSON(append(b, `,"route":`...))
+	}
+	if r.unserved != nil {
+		b = r.unserved.appendJSON(append(b, `,"unserved":`...))
 	}
 	b = append(b, `,"attempts":[`...)
 	for i := range r.attempts {

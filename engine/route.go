@@ -77,6 +77,9 @@ type Refusal struct {
 	Message    string
 	// Narrowing is what a route policy did to the chain, nil if none had a say.
 	Narrowing *Narrowing
+
+	ofCaller bool  // it is the caller's own rate that is spent
+	outs     []Out // where all channels are out
 }
 
 // Caller finds the application that shows key. Without configured callers everyone is
@@ -165,7 +168,8 @@ func (s *Standing) admit(now time.Time, req *Request, l *lane, groups *[]*Group)
 	caller := req.Caller
 	if rpm := caller.spec.RPM; rpm > 0 {
 		if wait, ok := s.callerRate(caller).admits(now, rpm); !ok {
-			return spent(fmt.Sprintf("caller %q has spent its rate of %d requests a minute", caller.spec.Name, rpm), wait)
+			return &Refusal{Kind: RefusalRate, RetryAfter: WaitOf(wait), ofCaller: true,
+				Message: fmt.Sprintf("caller %q has spent its rate of %d requests a minute", caller.spec.Name, rpm)}
 		}
 	}
 	if l.all != nil {
@@ -226,7 +230,7 @@ func (s *Standing) nobody(w walk, l *lane, groups []*Group) *Refusal {
 		return &Refusal{Kind: RefusalNotAllowed, Message: fmt.Sprintf(
 			"on every channel for model %q this request would cost more than caller %q may spend on one attempt, %g USD", w.model, w.caller.spec.Name, w.caller.spec.Budget.MaxCostUSD)}
 	}
-	return &Refusal{Kind: RefusalNoChannel, RetryAfter: wait, Message: fmt.Sprintf("no channel can serve model %q now", w.model)}
+	return &Refusal{Kind: RefusalNoChannel, RetryAfter: wait, outs: w.outs, Message: fmt.Sprintf("no channel can serve model %q now", w.model)}
 }
 
 // Explain gives the chain that a request would get now, and why each other channel of
@@ -300,11 +304,7 @@ func (s *Standing) serves(now time.Time, caller *Caller, l *lane, model string) 
 }
 
 func allSpent(model string, wait time.Duration) *Refusal {
-	return spent(fmt.Sprintf("every route group for model %q has spent its rate", model), wait)
-}
-
-func spent(message string, wait time.Duration) *Refusal {
-	return &Refusal{Kind: RefusalRate, RetryAfter: WaitOf(wait), Message: message}
+	return &Refusal{Kind: RefusalRate, RetryAfter: WaitOf(wait), Message: fmt.Sprintf("every route group for model %q has spent its rate", model)}
 }
 
 func (c *Catalog) laneFor(caller *Caller, want Contract) (*lane, *Refusal) {

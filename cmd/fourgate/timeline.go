@@ -26,7 +26,7 @@ func drawTimeline(w io.Writer, r *engine.Record, others []engine.Disagreement) e
 		}
 	}
 	if len(attempts) == 0 {
-		b.WriteString("no attempt was made\n")
+		drawUnserved(&b, r.Unserved())
 	}
 	fmt.Fprintf(&b, "\n%10.1f ms  %s", ms(r.Elapsed()), ending(r))
 	if r.Status() != 0 {
