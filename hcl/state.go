@@ -3,6 +3,8 @@ package hcl
 import (
 	"net/url"
 	"regexp"
+	"strconv"
+	"strings"
 
 	"github.com/fourgate-dev/fourgate/engine"
 )
@@ -68,7 +70,7 @@ func (s *section) stateURL() engine.Secret {
 	if !bad {
 		switch u.Scheme {
 		case "redis", "rediss", "valkey", "valkeys":
-			bad = u.Hostname() == "" || !databaseForm.MatchString(u.Path)
+			bad = !isHost(u.Hostname()) || !isPort(u.Port()) || !databaseForm.MatchString(u.Path)
 		case "unix":
 			bad = u.Host != "" || u.Path == ""
 		default:
@@ -88,4 +90,13 @@ func (s *section) stateURL() engine.Secret {
 			"Whoever is on the way could read it, and write what instances believe. Write rediss:// if the backend speaks TLS.")
 	}
 	return shown
+}
+
+// isHost says whether it can be one host: a list of several isn't supported.
+func isHost(s string) bool { return s != "" && !strings.ContainsAny(s, ", ") }
+
+// isPort says whether it is a port or none.
+func isPort(s string) bool {
+	_, err := strconv.ParseUint(s, 10, 16)
+	return s == "" || err == nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"crypto/x509"
+	"fmt"
 	"os"
 
 	"github.com/fourgate-dev/fourgate/engine"
@@ -27,9 +28,17 @@ func (a *app) share(e *env) error {
 	if c.Backend != "redis" {
 		return nil
 	}
-	if v, _ := e.lookup(stateSwitch); v == "off" {
+	switch v, _ := e.lookup(stateSwitch); v {
+	case "":
+	case "off":
 		a.logger.Warn("shared state is switched off: this instance keeps what it knows to itself", "by", stateSwitch)
 		return nil
+	default:
+		return fmt.Errorf("cannot read %s %q: write off, or leave it out", stateSwitch, v)
+	}
+	refuses, outage := c.OnOutage == "refuse", ""
+	if refuses {
+		outage = "requests are refused until it is back"
 	}
 	var roots *x509.CertPool
 	if c.AuthoritiesPEM != "" {
@@ -39,14 +48,14 @@ func (a *app) share(e *env) error {
 	host, _ := os.Hostname() // a process without one has a random name
 	a.standing.Adopt(a.config.Catalog)
 	shared, err := state.Open(state.Options{
-		URL: c.URL, RootCAs: roots, Prefix: c.Prefix, Instance: host, Breakers: c.Breakers,
+		URL: c.URL, RootCAs: roots, Prefix: c.Prefix, Instance: host, Breakers: c.Breakers, Outage: outage,
 		Standing: a.standing, Clock: a.now, Logger: a.logger, Registry: a.registry,
 	})
 	if err != nil {
 		return err
 	}
 	a.standing.ShareWith(shared)
-	a.shared = &sharedState{shared, c.OnOutage == "refuse"}
+	a.shared = &sharedState{shared, refuses}
 	a.shareNames(a.config)
 	return nil
 }

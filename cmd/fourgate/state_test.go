@@ -241,6 +241,7 @@ func TestRefusesWithoutTheBackend(t *testing.T) {
 		t.Errorf("got %d %v %s", got.status, got.header, got.body)
 	}
 	m.looks("/readyz?verbose", "shared state: requests are refused; unix://")
+	m.log.await(t, "shared state is down: requests are refused until it is back")
 	off := f.runs(stateSwitch, "off")
 	if got := off.ask("m0"); got.status != http.StatusOK {
 		t.Errorf("switched off: got %d %s", got.status, got.body)

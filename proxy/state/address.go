@@ -102,7 +102,8 @@ const maxWhy = 200
 
 // clean is the text of an error as it may be shown.
 func (a address) clean(err error) string {
-	text := err.Error()
+	text := strings.ReplaceAll(err.Error(), context.DeadlineExceeded.Error(), fmt.Sprintf("no answer within %v", callTimeout))
+	text, _, _ = strings.Cut(text, ". script: ") // where in our script, which helps nobody
 	if a.password != "" {
 		text = strings.ReplaceAll(text, a.password, "***")
 	}

@@ -2,6 +2,7 @@ package state
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -275,6 +276,18 @@ func TestAddressNamesWhatIsWrong(t *testing.T) {
 	f("redis://host/secret", "names no database")
 	f("redis://host?skip_verify=secret", "parameters that are not known")
 	f("unix://relative", "no absolute path")
+}
+
+func TestCleanIsForPeople(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[error]string{
+		fmt.Errorf("cannot connect: %w", context.DeadlineExceeded):                                      "cannot connect: no answer within 1s",
+		errors.New("OOM command not allowed. script: c4ff4bcfbace53e8c5f502bce6ff, on @user_script:5."): "OOM command not allowed",
+	} {
+		if got := (address{}).clean(text); got != want {
+			t.Errorf("%v: got %q, want %q", text, got, want)
+		}
+	}
 }
 
 func TestCleanHidesAndBounds(t *testing.T) {

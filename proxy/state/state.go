@@ -19,7 +19,7 @@ import (
 	"github.com/fourgate-dev/fourgate/engine"
 )
 
-// Options are what [Open] needs. All but RootCAs, Instance and Breakers must be set.
+// Options are what [Open] needs. All but RootCAs, Instance, Breakers and Outage must be set.
 type Options struct {
 	// URL is redis://, rediss://, valkey://, valkeys:// or unix://, with the user and the
 	// password in it.
@@ -32,6 +32,9 @@ type Options struct {
 	Instance string
 	// Breakers has open breakers shared, too.
 	Breakers bool
+	// Outage says in the log what it means for requests that the backend is down; empty if
+	// the instance goes on with what it knows itself.
+	Outage string
 
 	Standing *engine.Standing
 	Clock    func() time.Time // the one that the standing's other users have
@@ -175,7 +178,7 @@ func (s *Shared) turn(up bool, why error) {
 	case up:
 		s.options.Logger.Info("shared state is up", "backend", s.address.String(), "prefix", s.options.Prefix, "instance", s.instance)
 	default:
-		s.options.Logger.Warn("shared state is down: this instance goes on with what it knows itself", "backend", s.address.String(), "error", h.why)
+		s.options.Logger.Warn("shared state is down: "+cmp.Or(s.options.Outage, "this instance goes on with what it knows itself"), "backend", s.address.String(), "error", h.why)
 	}
 }
 
