@@ -43,7 +43,7 @@ func adminStandingCommand(e *env) *cobra.Command {
 			if asJSON {
 				return json.NewEncoder(e.stdout).Encode(a)
 			}
-			return drawAsides(e.stdout, a.Aside, a.At, "nothing is set aside")
+			return drawAsides(e.stdout, a.Aside, a.At, "ENDS IN", "nothing is set aside")
 		},
 	}
 	where.add(cmd)
@@ -89,7 +89,10 @@ func adminResetCommand(e *env) *cobra.Command {
 			if asJSON {
 				return json.NewEncoder(e.stdout).Encode(a)
 			}
-			return drawAsides(e.stdout, a.Lifted, e.now(), "nothing that fits was set aside")
+			if len(a.Lifted) > 0 {
+				fmt.Fprintln(e.stdout, "put back what was set aside:")
+			}
+			return drawAsides(e.stdout, a.Lifted, e.now(), "WOULD HAVE ENDED IN", "nothing that fits was set aside")
 		},
 	}
 	where.add(cmd)
@@ -116,6 +119,9 @@ func adminDisableCommand(e *env) *cobra.Command {
 			path, err := channelPath(list[0])
 			if err != nil {
 				return err
+			}
+			if cmd.Flags().Changed("for") && length <= 0 {
+				return usageError{fmt.Errorf("-for is %v; write a time such as 30m, or leave it out to disable the channel until it is enabled", length)}
 			}
 			client, err := where.client(e)
 			if err != nil {
@@ -188,22 +194,23 @@ func channelPath(name string) (string, error) {
 	return "/api/channels/" + url.PathEscape(group) + "/" + url.PathEscape(channel), nil
 }
 
-// drawAsides draws what is or was set aside, or says none.
-func drawAsides(w io.Writer, list []ledger.Aside, now time.Time, none string) error {
+// drawAsides draws what is or was set aside, under the head ends when it ends or would
+// have ended, or says none.
+func drawAsides(w io.Writer, list []ledger.Aside, now time.Time, ends, none string) error {
 	if len(list) == 0 {
 		_, err := fmt.Fprintln(w, none)
 		return err
 	}
-	t := newTable("KIND", "WHAT", "ENDS IN", "NOTE")
+	t := newTable("KIND", "WHAT", ends, "NOTE")
 	for _, a := range list {
-		ends := "by hand"
+		end := "by hand"
 		switch {
 		case a.Until != nil:
-			ends = max(a.Until.Sub(now), 0).Round(time.Second).String()
+			end = max(a.Until.Sub(now), 0).Round(time.Second).String()
 		case a.HalfOpen:
-			ends = "when probes pass"
+			end = "when probes pass"
 		}
-		t.AppendRow(table.Row{a.Kind, asideName(a), ends, asideNote(a)})
+		t.AppendRow(table.Row{a.Kind, asideName(a), end, asideNote(a)})
 	}
 	_, err := fmt.Fprintln(w, t.Render())
 	return err

@@ -104,7 +104,9 @@ func TestChannelIsTakenOutByHand(t *testing.T) {
 		}
 	}
 	admin("enable", "m/a")
-	admin("reset", "-kind", "breaker_open", "-group", "m")
+	if got := admin("reset", "-kind", "breaker_open", "-group", "m"); !strings.HasPrefix(got, "put back what was set aside:\nKIND ") || !strings.Contains(got, "WOULD HAVE ENDED IN") {
+		t.Errorf("a reset says:\n%s", got)
+	}
 	if got := admin("reset", "-all"); got != "nothing that fits was set aside\n" {
 		t.Errorf("reset: %s", got)
 	}

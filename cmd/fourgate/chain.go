@@ -247,11 +247,14 @@ func (p *chainPolicy) text() string {
 	return fmt.Sprintf("policy %s (%s) %s\n", p.Rule, p.Reason, strings.Join(parts, ", "))
 }
 
+// otherModel is why most channels of a large configuration are out.
+const otherModel = "group serves another model"
+
 // outOfContract says why a whole group is not asked, or nothing.
 func outOfContract(caller *engine.Caller, g *engine.Group, want engine.Contract) string {
 	switch {
 	case !slices.Contains(g.Models(), want.Model):
-		return "group serves another model"
+		return otherModel
 	case !slices.Contains(g.Endpoints(), want.Endpoint):
 		return "group doesn't serve " + want.Endpoint.String()
 	case !slices.Contains(caller.Groups(), g):
@@ -305,7 +308,7 @@ func findEndpoint(catalog *engine.Catalog, caller *engine.Caller, name, model st
 	if name != "" {
 		endpoint, err := engine.ParseEndpoint(name)
 		if err != nil {
-			return 0, usageError{err}
+			return 0, usageError{fmt.Errorf("%w; the groups serve %s", err, strings.Join(endpointsOf(catalog), ", "))}
 		}
 		return endpoint, nil
 	}
@@ -318,9 +321,26 @@ func findEndpoint(catalog *engine.Catalog, caller *engine.Caller, name, model st
 	}
 	var models []string
 	for _, g := range caller.Groups() {
-		models = append(models, g.Models()...)
+		for _, m := range g.Models() {
+			if !slices.Contains(models, m) {
+				models = append(models, m)
+			}
+		}
 	}
 	return 0, fmt.Errorf("model %q is not served; caller %s can have: %s", model, caller.Name(), strings.Join(models, ", "))
+}
+
+// endpointsOf names the endpoints that any group serves.
+func endpointsOf(catalog *engine.Catalog) []string {
+	var names []string
+	for _, g := range catalog.Groups() {
+		for _, e := range g.Endpoints() {
+			if !slices.Contains(names, e.String()) {
+				names = append(names, e.String())
+			}
+		}
+	}
+	return names
 }
 
 func drawChain(w io.Writer, a chainAnswer) error {
@@ -341,15 +361,21 @@ func drawChain(w io.Writer, a chainAnswer) error {
 	if a.Policy != nil {
 		fmt.Fprint(w, a.Policy.text())
 	}
-	if len(a.Out) == 0 {
-		return nil
-	}
-	t = newTable("OUT", "GROUP", "WHY")
+	t, others := newTable("OUT", "GROUP", "WHY"), 0
 	for _, o := range a.Out {
+		if o.Why == otherModel {
+			others++ // hundreds where there are many models
+			continue
+		}
 		t.AppendRow(table.Row{o.Channel, o.Group, o.text()})
 	}
-	_, err := fmt.Fprintf(w, "\n%s\n", t.Render())
-	return err
+	if t.Length() > 0 {
+		fmt.Fprintf(w, "\n%s\n", t.Render())
+	}
+	if others > 0 {
+		fmt.Fprintf(w, "\nnot shown: %s of groups that serve other models (-json lists them)\n", count(others, "channel"))
+	}
+	return nil
 }
 
 // newTable is the plain look of every table: columns and nothing around them.
