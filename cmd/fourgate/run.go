@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -79,7 +80,7 @@ func run(ctx context.Context, e *env) int {
 	for _, command := range commands {
 		root.AddCommand(command(e))
 	}
-	root.SetArgs(longFlags(e.args))
+	root.SetArgs(longFlags(root, e.args))
 	root.SetIn(e.stdin)
 	root.SetOut(e.stdout)
 	root.SetErr(e.stderr)
@@ -109,17 +110,32 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 }
 
 // longFlags lets a long flag be written with one dash as Go and Terraform do: -json is
-// --json. A single letter such as -c stays what it is.
-func longFlags(args []string) []string {
-	out := make([]string, len(args))
-	copy(out, args)
-	for i, a := range out {
-		if a == "--" {
-			break
+// --json. A single letter such as -c stays what it is, and so does what a flag takes as its
+// value: -since -5h is a flag with a wrong time.
+func longFlags(root *cobra.Command, args []string) []string {
+	out := slices.Clone(args)
+	cmd := root
+	for i := 0; i < len(out) && out[i] != "--"; i++ {
+		a := out[i]
+		if len(a) < 2 || a[0] != '-' {
+			for _, c := range cmd.Commands() {
+				if c.Name() == a {
+					cmd = c
+					break
+				}
+			}
+			continue
 		}
-		name, _, _ := strings.Cut(a, "=")
-		if len(name) > 2 && name[0] == '-' && name[1] != '-' && (name[1] < '0' || name[1] > '9') { // -1h is a value
+		name, _, given := strings.Cut(strings.TrimLeft(a, "-"), "=")
+		flag := cmd.Flags().Lookup(name)
+		switch {
+		case len(name) == 1 && a[1] != '-':
+			flag = cmd.Flags().ShorthandLookup(name)
+		case a[1] != '-':
 			out[i] = "-" + a
+		}
+		if flag != nil && flag.NoOptDefVal == "" && !given {
+			i++ // to the value
 		}
 	}
 	return out
