@@ -25,6 +25,9 @@ type Request struct {
 	// all zeros if the body wasn't hashed. It must be set before the request ends for the
 	// request to be remembered, and before [Begin] for it to be recognised.
 	BodyHash [32]byte
+	// Uncut says that a route policy is asked before the first attempt: max_hops counts
+	// among the channels that it leaves, so the chain that it sees has all of them.
+	Uncut bool
 	// Room is memory for the chain's channels, which the caller of [Catalog.Route] may use
 	// again once the call is over. It may be nil.
 	Room []*Channel
@@ -197,6 +200,7 @@ type Call struct {
 // useful time, or if it is a replay of a failed request that the retry budget can't pay.
 func Begin(now time.Time, req *Request, chain Chain, s *Standing, r Rand) (*Call, Instruction) {
 	s.Recognise(now, req)
+	chain, _ = chain.Cut()
 	c := &Call{trace: trace{
 		req: req, standing: s, rnd: r, want: chain.want, group: chain.group, retry: chain.retry,
 		record: Record{

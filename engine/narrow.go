@@ -68,6 +68,24 @@ func (c Chain) place(label string) int {
 	})
 }
 
+// out says whether a label names a channel that the caller may have for the contract, and
+// that is merely set aside now. A policy that names its channels can't know; that it names
+// one of them widens nothing.
+func (c Chain) out(label string) bool {
+	l := c.caller.routes.lanes[c.want]
+	if l == nil {
+		return false
+	}
+	for _, g := range l.groups {
+		for _, ch := range g.channels {
+			if c.label(ch) == label {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // RouteQuestion is what a [RoutePolicy] is asked about the chain of a request.
 func (c Chain) RouteQuestion(req *Request, now time.Time) RouteQuestion {
 	deadline, _ := c.deadline(req)
@@ -148,7 +166,10 @@ func (c Chain) pick(n *Narrowing, names []string) []*Channel {
 	last := -1
 	for _, label := range names {
 		i := c.place(label)
-		if i < 0 || slices.Contains(kept, c.channels[i]) {
+		switch {
+		case i < 0 && c.out(label):
+			continue
+		case i < 0 || slices.Contains(kept, c.channels[i]):
 			n.refuse(WideningChannel)
 			continue
 		}

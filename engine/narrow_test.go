@@ -228,6 +228,50 @@ func TestNarrowRefuses(t *testing.T) {
 	f(engine.RouteAnswer{Fault: "timeout", Rule: "r", Reason: reason, Picked: true, Channels: []string{"a"}}, "no usable answer", "r policy_error fault timeout")
 }
 
+// A policy that names its channels doesn't know which are set aside at the moment, and
+// max_hops counts among those that it leaves.
+func TestNarrowNamesWhatIsOut(t *testing.T) {
+	t.Parallel()
+	s := spec(4)
+	s.Groups[0].MaxHops = 2
+	c := catalog(t, s)
+	caller, _ := c.Caller("")
+	standing := engine.NewStanding()
+	standing.Disable(c.Groups()[0].Channels()[3], time.Time{})
+	req := &engine.Request{
+		ID: "r", Caller: caller, Contract: engine.Contract{Model: "m", Endpoint: engine.OpenAIChat}, Arrived: start, Uncut: true,
+	}
+	chain, refusal := c.Route(start, standing, req, half{})
+	if refusal != nil {
+		t.Fatal(refusal.Message)
+	}
+	if got := names(chain, req); got != "a b c" {
+		t.Errorf("the policy is shown %q, want all that aren't out", got)
+	}
+	f := func(want string, picked ...string) {
+		t.Helper()
+		narrowed, n, refusal := chain.Narrow(engine.RouteAnswer{Picked: true, Channels: picked, Rule: "r"})
+		if refusal != nil {
+			t.Fatal(refusal.Message)
+		}
+		kept, beyond := narrowed.Cut()
+		got := names(kept, req)
+		for _, ch := range beyond {
+			got += " (" + ch.Name() + ")"
+		}
+		if len(n.Refused()) > 0 {
+			got += fmt.Sprintf(" refused %v", n.Refused())
+		}
+		if got != want {
+			t.Errorf("%v: got %q, want %q", picked, got, want)
+		}
+	}
+	f("c", "d", "c")
+	f("c b (a)", "c", "b", "a")
+	f("a b (c)", "a", "b", "c", "d")
+	f("a refused [channel]", "a", "stranger")
+}
+
 // TestRouteQuestion tells a route policy what there is.
 func TestRouteQuestion(t *testing.T) {
 	t.Parallel()

@@ -27,6 +27,20 @@ func (c Chain) Channels() []*Channel { return c.channels }
 // Group returns the primary group, whose budget bounds the request.
 func (c Chain) Group() *Group { return c.group }
 
+// Cut returns the chain with the channels that max_hops allows, and those beyond them.
+// [Begin] does it, too. A chain of nobody stays one.
+func (c Chain) Cut() (Chain, []*Channel) {
+	if len(c.channels) == 0 {
+		return c, nil
+	}
+	if n := c.group.spec.MaxHops; n > 0 && n < len(c.channels) {
+		beyond := c.channels[n:]
+		c.channels = c.channels[:n:n]
+		return c, beyond
+	}
+	return c, nil
+}
+
 // granted is the primary group's budget within the caller's own ceilings.
 func (c Chain) granted() BudgetSpec {
 	b := c.group.spec.Budget
@@ -203,7 +217,7 @@ func (l *lane) admitted(groups []*Group) *Group {
 
 func newWalk(now time.Time, req *Request, chain *Chain, r Rand) walk {
 	hops := chain.group.spec.MaxHops
-	if hops == 0 {
+	if hops == 0 || req.Uncut {
 		hops = math.MaxInt
 	}
 	v := chain.view()

@@ -202,6 +202,7 @@ func (x *exchange) findChain() *problem {
 		Arrived:   x.arrived,
 		TimeLimit: timeLimit(x.head.serverTimeout, x.head.sdkTimeout),
 		Estimate:  x.estimate(),
+		Uncut:     x.snapshot.routed,
 		Room:      x.memory.room,
 	}
 	x.recognise()

@@ -74,6 +74,7 @@ const (
 func (x *exchange) narrow() *problem {
 	policy := x.snapshot.policies[x.chain.Group()].route
 	if policy == nil {
+		x.cut(x.chain)
 		return nil
 	}
 	asked := x.chain
@@ -103,8 +104,20 @@ func (x *exchange) narrow() *problem {
 	if refusal != nil {
 		return x.turnAway(refusal)
 	}
-	x.chain = chain
+	x.cut(chain)
 	return nil
+}
+
+// cut takes what max_hops allows of a chain.
+func (x *exchange) cut(chain engine.Chain) {
+	var beyond []*engine.Channel
+	x.chain, beyond = chain.Cut()
+	if !x.server.settings.DebugHeaders {
+		return
+	}
+	for _, ch := range beyond {
+		x.outs = append(x.outs, engine.Out{Channel: ch, Why: engine.BarHops})
+	}
 }
 
 // ruledBy is what a policy makes of a chain.

@@ -143,7 +143,7 @@ func explainChain(l *loaded, standing *engine.Standing, now time.Time, q admin.C
 	}
 	want := engine.Contract{Model: model, Endpoint: endpoint}
 	rnd := rand.New(rand.NewPCG(1, 1))
-	req := &engine.Request{ID: "chain", Caller: caller, Contract: want, Idempotency: engine.Idempotency{ReplaySafe: true, Effects: engine.EffectsNone}, Arrived: now}
+	req := &engine.Request{ID: "chain", Caller: caller, Contract: want, Idempotency: engine.Idempotency{ReplaySafe: true, Effects: engine.EffectsNone}, Arrived: now, Uncut: l.routed()}
 	chain, outs, refusal := catalog.Explain(now, standing, req, rnd)
 	if refusal != nil {
 		return chainAnswer{}, fmt.Errorf("%s", refusal.Message)
@@ -153,6 +153,10 @@ func explainChain(l *loaded, standing *engine.Standing, now time.Time, q admin.C
 		Routing: caller.Routing().String(), Strategy: chain.Group().Strategy().String(),
 	}
 	asked, chain := answer.narrow(l, chain, req, func(c engine.Chain) (engine.Chain, bool) { return standing.Doubt(now, req, c, rnd) })
+	chain, beyond := chain.Cut()
+	for _, ch := range beyond {
+		outs = append(outs, engine.Out{Channel: ch, Why: engine.BarHops})
+	}
 	for _, ch := range chain.Channels() {
 		link := chainLink{ch.Name(), ch.Group().Name(), ch.Provider().Name(), ch.ModelSent(model), nil}
 		if c := ch.Cost(); c.Given {
@@ -161,7 +165,7 @@ func explainChain(l *loaded, standing *engine.Standing, now time.Time, q admin.C
 		answer.Chain = append(answer.Chain, link)
 	}
 	for _, o := range outs {
-		if slices.Contains(asked.Channels(), o.Channel) {
+		if o.Why != engine.BarHops && slices.Contains(asked.Channels(), o.Channel) {
 			continue // what others know of it wasn't believed for this request
 		}
 		out := chainOut{Channel: o.Channel.Name(), Group: o.Channel.Group().Name(), Why: o.Why.String(), Abroad: o.Abroad}
@@ -179,6 +183,20 @@ func explainChain(l *loaded, standing *engine.Standing, now time.Time, q admin.C
 		}
 	}
 	return answer, nil
+}
+
+// routed says whether any policy has a say before the first attempt.
+func (l *loaded) routed() bool {
+	has := func(p engine.Policy) bool {
+		set, ok := p.(*policies.Set)
+		return ok && set.HasRoute()
+	}
+	for _, p := range l.parts.GroupPolicies {
+		if has(p) {
+			return true
+		}
+	}
+	return has(l.parts.Policy)
 }
 
 // narrow asks the policy that decides for the chain, if it has a say before the first

@@ -93,7 +93,7 @@ const maxSteps = 10_000
 
 // Run takes one request through the engine. The world's time is moved on.
 func (w *World) Run(req *engine.Request) (Trace, error) {
-	req.Arrived = w.Now
+	req.Arrived, req.Uncut = w.Now, w.Narrow != nil
 	tr := Trace{Request: req}
 	chain, refusal := w.Catalog.Route(w.Now, w.Standing, req, w.Rand)
 	if refusal != nil {
@@ -108,7 +108,7 @@ func (w *World) Run(req *engine.Request) (Trace, error) {
 		if chain, tr.Narrowed.Narrowing, tr.Refusal = chain.Narrow(a); tr.Refusal != nil {
 			return tr, nil
 		}
-		tr.Chain = chain
+		tr.Chain, _ = chain.Cut()
 	}
 	call, ins := engine.Begin(w.Now, req, chain, w.Standing, w.Rand)
 	var running Outcome
