@@ -1,19 +1,15 @@
 package policies
 
 import (
-	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
 	"github.com/fourgate-dev/fourgate/engine"
 )
-
-// errMistyped says that a part of a policy's answer doesn't have the documented form. It
-// is wrapped with the names of the members that lead there.
-var errMistyped = errors.New("unknown member, wrong type or unknown word; see docs/policies.md for the answer's form")
 
 // maxEffects bounds the effects of one answer; there are four kinds.
 const maxEffects = 8
@@ -29,10 +25,10 @@ func readAnswer(v ast.Value) (engine.Decision, error) {
 			acted = true
 			d.Action, err = parsed(v, engine.ParseAction)
 		case "channel":
-			d.Channel, err = nonEmpty(v)
+			d.Channel, err = readName(v)
 		case "reason":
 			reasoned = true
-			d.Reason, err = parsed(v, engine.ParseReason)
+			d.Reason, err = readReason(v)
 		case "delay_ms":
 			var delay time.Duration
 			delay, err = readMillis(v)
@@ -42,7 +38,7 @@ func readAnswer(v ast.Value) (engine.Decision, error) {
 		case "gates":
 			d.Gates, err = readGates(v)
 		default:
-			err = errMistyped
+			err = notAMember(name, "action", "channel", "reason", "delay_ms", "effects", "gates")
 		}
 		return err
 	})
@@ -51,11 +47,11 @@ func readAnswer(v ast.Value) (engine.Decision, error) {
 	}
 	switch {
 	case !acted:
-		return engine.Decision{}, fmt.Errorf("action: missing: %w", errMistyped)
+		return engine.Decision{}, missing("action", "")
 	case !reasoned:
-		return engine.Decision{}, fmt.Errorf("reason: missing: %w", errMistyped)
+		return engine.Decision{}, missing("reason", "")
 	case d.Channel != "" && d.Action != engine.Fallback:
-		return engine.Decision{}, fmt.Errorf("channel: only with the action fallback: %w", errMistyped)
+		return engine.Decision{}, fmt.Errorf("channel: %w", &mistyped{misplaced, ": only the action fallback has one"})
 	}
 	return d, nil
 }
@@ -68,21 +64,17 @@ func readEffects(v ast.Value) ([]engine.Effect, error) {
 		effects = append(effects, e)
 		return err
 	}
-	var err error
-	switch v := v.(type) {
-	case *ast.Array:
-		if v.Len() > maxEffects {
-			return nil, errMistyped
-		}
-		err = v.Iter(one)
-	case ast.Set:
-		if v.Len() > maxEffects {
-			return nil, errMistyped
-		}
-		err = v.Iter(one)
-	default:
-		err = errMistyped
+	list, ok := v.(interface {
+		Len() int
+		Iter(func(*ast.Term) error) error
+	})
+	switch {
+	case !ok:
+		return nil, notOfType(v, "a list or a set of effects")
+	case list.Len() > maxEffects:
+		return nil, notIn(v, fmt.Sprintf("at most %d effects", maxEffects))
 	}
+	err := list.Iter(one)
 	return effects, err
 }
 
@@ -100,37 +92,38 @@ func readEffect(v ast.Value) (engine.Effect, error) {
 			repeated = true
 			e.After, err = readCount(v)
 		default:
-			err = errMistyped
+			err = notAMember(name, "kind", "for_ms", "after")
 		}
 		return err
 	})
 	if err != nil {
 		return engine.Effect{}, err
 	}
-	wantsTime := e.Kind != engine.EffectCountFailure
-	mayRepeat := e.Kind == engine.EffectQuarantineChannel
-	if e.Kind == engine.EffectNothing || timed != wantsTime || repeated && !mayRepeat {
-		return engine.Effect{}, errMistyped
+	switch wantsTime := e.Kind != engine.EffectCountFailure; {
+	case e.Kind == engine.EffectNothing:
+		err = missing("kind", "")
+	case wantsTime && !timed:
+		err = missing("for_ms", ": "+e.Kind.String()+" has one, in milliseconds")
+	case timed && !wantsTime:
+		err = fmt.Errorf("for_ms: %w", &mistyped{misplaced, ": " + e.Kind.String() + " has none"})
+	case repeated && e.Kind != engine.EffectQuarantineChannel:
+		err = fmt.Errorf("after: %w", &mistyped{misplaced, ": only quarantine_channel has one"})
 	}
-	return e, nil
+	return e, err
 }
 
 func readGates(v ast.Value) (engine.Gates, error) {
 	var g engine.Gates
 	err := eachName(v, func(name string, v ast.Value) error {
-		mark, err := parsed(v, engine.ParseGateMark)
-		switch name {
-		case "failure_class":
-			g.FailureClass = mark
-		case "response_phase":
-			g.ResponsePhase = mark
-		case "idempotency":
-			g.Idempotency = mark
-		case "attempt_budget":
-			g.AttemptBudget = mark
-		default:
-			return errMistyped
+		to := map[string]*engine.GateMark{
+			"failure_class": &g.FailureClass, "response_phase": &g.ResponsePhase,
+			"idempotency": &g.Idempotency, "attempt_budget": &g.AttemptBudget,
+		}[name]
+		if to == nil {
+			return notAMember(name, "failure_class", "response_phase", "idempotency", "attempt_budget")
 		}
+		var err error
+		*to, err = parsed(v, engine.ParseGateMark)
 		return err
 	})
 	return g, err
@@ -140,74 +133,102 @@ func readGates(v ast.Value) (engine.Gates, error) {
 func eachName(v ast.Value, f func(name string, v ast.Value) error) error {
 	object, ok := v.(ast.Object)
 	if !ok {
-		return errMistyped
+		return notOfType(v, "an object")
 	}
 	return object.Iter(func(k, v *ast.Term) error {
 		name, ok := k.Value.(ast.String)
 		if !ok {
-			return errMistyped
+			return &mistyped{unknownMember, ": " + kindOf(k.Value) + "; names are texts"}
 		}
 		if err := f(string(name), v.Value); err != nil {
-			return fmt.Errorf("%s: %w", string(name), err)
+			return fmt.Errorf("%s: %w", printableName(string(name)), err)
 		}
 		return nil
 	})
 }
 
-func parsed[T any](v ast.Value, parse func(string) (T, error)) (T, error) {
-	s, ok := v.(ast.String)
-	if !ok {
-		var none T
-		return none, errMistyped
+// printableName is a member's name, quoted and cut if it isn't such a word as members have.
+func printableName(name string) string {
+	for _, c := range name {
+		if c != '_' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
+			return quoted(name)
+		}
 	}
-	t, err := parse(string(s))
-	if err != nil {
-		return t, errMistyped
+	if name == "" || len(name) > maxQuoted {
+		return quoted(name)
 	}
-	return t, nil
+	return name
 }
 
-func nonEmpty(v ast.Value) (string, error) {
+// parsed reads a word of a closed list.
+func parsed[W interface {
+	~uint8
+	String() string
+}](v ast.Value, parse func(string) (W, error)) (W, error) {
 	s, ok := v.(ast.String)
-	if !ok || s == "" {
-		return "", errMistyped
+	if !ok {
+		return 0, notOfType(v, "one of "+strings.Join(wordsOf(parse), ", "))
+	}
+	w, err := parse(string(s))
+	if err != nil {
+		return 0, noWord(string(s), wordsOf(parse))
+	}
+	return w, nil
+}
+
+func readReason(v ast.Value) (engine.Reason, error) {
+	const want = "1 to 64 lower-case letters, digits and underscores"
+	s, ok := v.(ast.String)
+	if !ok {
+		return engine.Reason{}, notOfType(v, want)
+	}
+	r, err := engine.ParseReason(string(s))
+	if err != nil {
+		return engine.Reason{}, &mistyped{unknownWord, " " + quoted(string(s)) + "; write " + want}
+	}
+	return r, nil
+}
+
+// readName reads a channel's name.
+func readName(v ast.Value) (string, error) {
+	const want = "the name of a channel"
+	s, ok := v.(ast.String)
+	switch {
+	case !ok:
+		return "", notOfType(v, want)
+	case s == "":
+		return "", notIn(v, want)
 	}
 	return string(s), nil
 }
 
 func readMillis(v ast.Value) (time.Duration, error) {
-	n, err := readNumber(v)
-	if err != nil || n > math.MaxInt64/int64(time.Millisecond) {
-		return 0, errMistyped
-	}
-	return time.Duration(n) * time.Millisecond, nil
+	n, err := readNumber(v, math.MaxInt64/int64(time.Millisecond), "a whole number of milliseconds, 0 or more")
+	return time.Duration(n) * time.Millisecond, err
 }
 
 func readCount(v ast.Value) (int, error) {
-	n, err := readNumber(v)
-	if err != nil || n > math.MaxInt32 {
-		return 0, errMistyped
-	}
-	return int(n), nil
+	n, err := readNumber(v, math.MaxInt32, "a whole number, 0 or more")
+	return int(n), err
 }
 
-// readNumber reads a whole number that isn't negative.
-func readNumber(v ast.Value) (int64, error) {
+// readNumber reads a whole number from 0 to a limit.
+func readNumber(v ast.Value, limit int64, want string) (int64, error) {
 	number, ok := v.(ast.Number)
 	if !ok {
-		return 0, errMistyped
+		return 0, notOfType(v, want)
 	}
 	n, whole := number.Int64()
 	if !whole { // or written with a point or an exponent: 1.5e3
 		const exact = 1 << 53 // from here on a float64 skips whole numbers
 		f, ok := number.Float64()
 		if !ok || f != math.Trunc(f) || math.Abs(f) >= exact {
-			return 0, errMistyped
+			return 0, notIn(v, want)
 		}
 		n = int64(f)
 	}
-	if n < 0 {
-		return 0, errMistyped
+	if n < 0 || n > limit {
+		return 0, notIn(v, want)
 	}
 	return n, nil
 }

@@ -24,6 +24,7 @@ func (r *reads[Q]) because(err error) string {
 func discreet(err error) string {
 	const leftOut = " (what else is known may show the caller's key, which the policy reads)"
 	var opa *topdown.Error
+	var form *mistyped
 	switch {
 	case errors.As(err, &opa):
 		what, _, _ := strings.Cut(opa.Message, ":") // the builtin's name, or a sentence of OPA's own
@@ -32,8 +33,8 @@ func discreet(err error) string {
 			text = opa.Location.String() + ": " + text
 		}
 		return text
-	case errors.Is(err, errMistyped):
-		return errMistyped.Error() + leftOut
+	case errors.As(err, &form):
+		return form.kind + leftOut
 	case errors.Is(err, errUndefined):
 		return errUndefined.Error()
 	}

@@ -172,6 +172,50 @@ func TestAnswersThatAreFine(t *testing.T) {
 		engine.Decision{Reason: r, Gates: engine.Gates{Idempotency: engine.GateStop, AttemptBudget: engine.GatePass}})
 }
 
+// A mistyped answer's message says what is wrong where, with the value, and what to write.
+func TestMistypedSaysWhat(t *testing.T) {
+	t.Parallel()
+	f := func(rule, want string) {
+		t.Helper()
+		set := load(t, Options{}, "package fourgate\n\n"+rule+"\n")
+		q := failed(t)
+		fault, why := "", ""
+		if set.HasRoute() {
+			a := set.Route(&engine.RouteQuestion{})
+			fault, why = a.Fault, a.Why
+		} else {
+			d := set.Decide(&q)
+			fault, why = d.Fault, d.Why
+		}
+		if fault != "mistyped" || why != want {
+			t.Errorf("%s\n got %s: %s\nwant %s", rule, fault, why, want)
+		}
+	}
+	with := func(members string) string { return `decision := {"action": "retry", "reason": "r", ` + members + `}` }
+	f(`decision := "retry"`, `wrong type: the text "retry"; write an object`)
+	f(`decision := {"action": "retry"}`, `reason: missing member`)
+	f(`decision := {"action": "retri", "reason": "r"}`, `action: unknown word "retri"; did you mean retry? The words are abort, retry, fallback, substitute`)
+	f(`decision := {"action": 1, "reason": "r"}`, `action: wrong type: the number 1; write one of abort, retry, fallback, substitute`)
+	f(`decision := {"action": "abort", "reason": "Too slow!"}`, `reason: unknown word "Too slow!"; write 1 to 64 lower-case letters, digits and underscores`)
+	f(with(`"delay": 5`), `delay: unknown member: did you mean delay_ms? There are action, channel, reason, delay_ms, effects, gates`)
+	f(with(`"delay_ms": "5"`), `delay_ms: wrong type: the text "5"; write a whole number of milliseconds, 0 or more`)
+	f(with(`"delay_ms": 1.5`), `delay_ms: value out of range: the number 1.5; write a whole number of milliseconds, 0 or more`)
+	f(with(`"channel": "b"`), `channel: member that doesn't belong here: only the action fallback has one`)
+	f(with(`"effects": {"kind": "cool_key"}`), `effects: wrong type: an object; write a list or a set of effects`)
+	f(with(`"effects": [{"kind": "cool_key"}]`), `effects: for_ms: missing member: cool_key has one, in milliseconds`)
+	f(with(`"effects": [{"kind": "count_failure", "for_ms": 1}]`), `effects: for_ms: member that doesn't belong here: count_failure has none`)
+	f(with(`"effects": [{"kind": "cool_key", "for_ms": 1, "after": 2}]`), `effects: after: member that doesn't belong here: only quarantine_channel has one`)
+	f(with(`"gates": {"idempotency": "maybe"}`), `gates: idempotency: unknown word "maybe"; write one of pass, stop`)
+	f(`decision := {"action": "`+strings.Repeat("x", 100)+`", "reason": "r"}`,
+		`action: unknown word "`+strings.Repeat("x", maxQuoted)+`"…; write one of abort, retry, fallback, substitute`)
+	f(`route := {"attempts": 0, "reason": "r"}`, `attempts: value out of range: the number 0; write a whole number, 1 or more`)
+	f(`route := {"channels": {"a"}, "reason": "r"}`, `channels: wrong type: a set of 1; write a list of names of channels`)
+	f(`route := {"channels": ["a", "a"], "reason": "r"}`, `channels: value that is there twice: "a"; write each channel once`)
+	// A caller's key is in no message, and what is wrong still is.
+	f(`decision := {"action": sprintf("re%v", [input.request.idempotency.key]), "reason": "r"}`,
+		`unknown word (what else is known may show the caller's key, which the policy reads)`)
+}
+
 // What a caller puts into its Idempotency-Key is in no log, whatever a policy does with it.
 func TestFaultsKeepTheCallersKey(t *testing.T) {
 	t.Parallel()

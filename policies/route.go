@@ -72,18 +72,18 @@ func readRouteAnswer(v ast.Value) (engine.RouteAnswer, error) {
 		case "deadline_ms":
 			a.Deadline, err = readMillis(v)
 			if err == nil && a.Deadline < time.Millisecond {
-				err = errMistyped
+				err = notIn(v, "a whole number of milliseconds, 1 or more")
 			}
 		case "reason":
 			reasoned = true
-			a.Reason, err = parsed(v, engine.ParseReason)
+			a.Reason, err = readReason(v)
 		default:
-			err = errMistyped
+			err = notAMember(name, "channels", "attempts", "per_route", "deadline_ms", "reason")
 		}
 		return err
 	})
 	if err == nil && changes && !reasoned {
-		err = fmt.Errorf("reason: missing: %w", errMistyped)
+		err = missing("reason", "")
 	}
 	if err != nil {
 		return engine.RouteAnswer{}, err
@@ -95,15 +95,18 @@ func readRouteAnswer(v ast.Value) (engine.RouteAnswer, error) {
 // that anybody meant.
 func readChannels(v ast.Value) ([]string, error) {
 	list, ok := v.(*ast.Array)
-	if !ok || list.Len() > maxChannels {
-		return nil, errMistyped
+	switch {
+	case !ok:
+		return nil, notOfType(v, "a list of names of channels")
+	case list.Len() > maxChannels:
+		return nil, notIn(v, fmt.Sprintf("at most %d names", maxChannels))
 	}
 	names := make([]string, 0, list.Len())
 	seen := make(map[string]bool, list.Len())
 	err := list.Iter(func(t *ast.Term) error {
-		name, err := nonEmpty(t.Value)
+		name, err := readName(t.Value)
 		if err == nil && seen[name] {
-			err = errMistyped
+			err = &mistyped{twice, ": " + quoted(name) + "; write each channel once"}
 		}
 		seen[name] = true
 		names = append(names, name)
@@ -116,7 +119,7 @@ func readChannels(v ast.Value) ([]string, error) {
 func readLimit(v ast.Value) (int, error) {
 	n, err := readCount(v)
 	if err == nil && n < 1 {
-		err = errMistyped
+		err = notIn(v, "a whole number, 1 or more")
 	}
 	return n, err
 }

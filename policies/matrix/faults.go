@@ -41,6 +41,9 @@ func FaultsOf(answers []Answer) []Fault {
 	return faults
 }
 
+// maxFaults bounds the kinds that a text lists: a fault may name a value of each cell.
+const maxFaults = 12
+
 // writeFaults says why there is no usable answer.
 func writeFaults(b *strings.Builder, answers []Answer) {
 	faults := FaultsOf(answers)
@@ -48,7 +51,11 @@ func writeFaults(b *strings.Builder, answers []Answer) {
 		return
 	}
 	b.WriteString("\nwithout a usable answer:\n")
-	for _, f := range faults {
+	for i, f := range faults {
+		if i == maxFaults {
+			fmt.Fprintf(b, "  … and %d more kinds; -json has each cell's\n", len(faults)-maxFaults)
+			break
+		}
 		text := fmt.Sprintf("  %s in %d cells", f.Fault, f.Cells)
 		if f.Why == "" {
 			b.WriteString(text + "\n")

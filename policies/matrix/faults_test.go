@@ -2,6 +2,7 @@ package matrix
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -43,5 +44,22 @@ func TestFaultsAreGathered(t *testing.T) {
 	}
 	if strings.Contains(b.String(), "\x1b") {
 		t.Errorf("the terminal gets a control sequence:\n%q", b.String())
+	}
+}
+
+// A fault that names a value of each cell doesn't fill the screen.
+func TestManyFaultsAreBounded(t *testing.T) {
+	t.Parallel()
+	n := 0
+	m := asked(t, "odd", scripted(func(*engine.Question) engine.Decision {
+		n++
+		return engine.Decision{Fault: "mistyped", Why: fmt.Sprint("value ", n)}
+	}))
+	var b bytes.Buffer
+	if err := m.WriteText(&b); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(b.String(), "mistyped in 1 cells"); got != maxFaults || !strings.Contains(b.String(), "… and 690 more kinds") {
+		t.Errorf("%d faults are listed, want %d:\n%s", got, maxFaults, b.String())
 	}
 }
