@@ -7,10 +7,11 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 )
 
-// checkDoubts finds comparisons that compile and mean something else than they seem to: with
-// a word that the fact never is, and of a number that may be null, which Rego sorts before
-// all numbers.
+// checkDoubts finds what compiles and means something else than it seems to: comparisons
+// with a word that the fact never is, and of a number that may be null, which Rego sorts
+// before all numbers; and an effect after no failure at all.
 func (ps *problems) checkDoubts(m *ast.Module) {
+	ps.checkAfter(m)
 	known := map[string]*fact{}
 	for _, f := range facts() {
 		known[f.path] = &f
@@ -55,6 +56,22 @@ func (ps *problems) checkDoubts(m *ast.Module) {
 				ps.at(b.at, "add "+inputName(b.fact)+" != null, or compare it with null where that is meant",
 					"%s may be null, which is less than every number: this holds then, too", inputName(b.fact))
 			}
+		}
+		return false
+	})
+}
+
+// checkAfter finds quarantines after 0 failures: that is after the first, as if nothing was
+// said.
+func (ps *problems) checkAfter(m *ast.Module) {
+	kind, after := ast.InternedTerm("kind"), ast.InternedTerm("after")
+	ast.WalkTerms(m, func(t *ast.Term) bool {
+		effect, ok := t.Value.(ast.Object)
+		if !ok || effect.Get(kind) == nil {
+			return false
+		}
+		if n := effect.Get(after); n != nil && n.Value.Compare(ast.Number("0")) == 0 {
+			ps.at(n.Location, "leave it out, or write 2 or more failures", "after is 0, which is the same as 1: the first failure sets the channel aside")
 		}
 		return false
 	})

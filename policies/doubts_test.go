@@ -12,6 +12,9 @@ import (
 func TestDoubts(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
+		`{"kind": "quarantine_channel", "for_ms": 1, "after": 0}`: "after is 0, which is the same as 1: the first failure sets the channel aside",
+		`{"kind": "quarantine_channel", "for_ms": 1, "after": 2}`: "",
+		`{"after": 0}`:                                                                 "", // of something else
 		`input.failure.class == "rate_limited"`:                                        "",
 		`input.failure.class == "rate_limit"`:                                          `input.failure.class is never "rate_limit"`,
 		`"before_header" == input.phase`:                                               `input.phase is never "before_header"`,

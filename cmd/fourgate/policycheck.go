@@ -31,8 +31,8 @@ func policyCheckCommand(e *env) *cobra.Command {
 		Long: "Compile policy files as the proxy does, beside the default policy: the list of builtins, the schema of\n" +
 			"the input, the limits. Tests (*_test.rego) are compiled, too. Besides, the files should be formatted as\n" +
 			"'opa fmt' does it, and have no import or variable that nobody uses. Warnings are of comparisons that never\n" +
-			"hold, or hold for null, and of cells of the decision matrix to which the policy gives no usable answer:\n" +
-			"with a configuration's params it may give one.",
+			"hold, or hold for null, of waits and effects that are longer than they can be, and of cells of the\n" +
+			"decision matrix to which the policy gives no usable answer: with a configuration's params it may give one.",
 		RunE: func(cmd *cobra.Command, list []string) error {
 			for _, name := range list {
 				if strings.HasSuffix(name, bundleSuffix) {
@@ -121,7 +121,7 @@ func checkDiagnostics(r *policies.CheckReport) hcl.Diagnostics {
 	}
 	if len(r.Doubts) > 0 {
 		for _, d := range sourceDiagnostics(&policies.LoadError{Problems: r.Doubts}) {
-			d.Severity, d.Summary = hcl.Warning, "Comparison hardly means this"
+			d.Severity, d.Summary = hcl.Warning, "Policy hardly means this"
 			diags = append(diags, d)
 		}
 	}
@@ -141,7 +141,7 @@ func checkDiagnostics(r *policies.CheckReport) hcl.Diagnostics {
 }
 
 // faultDiagnostics asks a policy that compiles about all cells, and warns of what is no
-// usable answer. It is no error, since what the params are is not known here.
+// usable answer, or hardly means what it says. It is no error, since what the params are is not known here.
 func faultDiagnostics(ctx context.Context, opts policies.Options) (hcl.Diagnostics, error) {
 	set, err := policies.Load(ctx, opts)
 	if err != nil {
@@ -149,7 +149,8 @@ func faultDiagnostics(ctx context.Context, opts policies.Options) (hcl.Diagnosti
 	}
 	limited, asker, end := withLimit(ctx, set, 1)
 	defer end()
-	answers, err := matrix.Ask(limited, asker, matrix.Default(), nil, nil)
+	facts := matrix.Default()
+	answers, err := matrix.Ask(limited, asker, facts, nil, nil)
 	if err != nil && asker.why == nil {
 		return nil, err
 	}
@@ -174,6 +175,12 @@ func faultDiagnostics(ctx context.Context, opts policies.Options) (hcl.Diagnosti
 			Severity: hcl.Warning, Summary: "Policy gives no usable answer", File: f.File, Line: f.Line,
 			Detail: text + ". A request that meets it ends with the upstream's own error. " +
 				"'fourgate policy matrix' shows all such cells.",
+		})
+	}
+	for _, d := range matrix.DoubtsOf(facts, answers) {
+		diags = append(diags, hcl.Diagnostic{
+			Severity: hcl.Warning, Summary: "Policy hardly means this", File: d.File, Line: d.Line,
+			Detail: fmt.Sprintf("First met for %s, %s: %s.", d.First.Class, d.First.Phase, d.What),
 		})
 	}
 	return diags, nil
