@@ -72,6 +72,13 @@ func (s *asking) exhausted(t *trace, now time.Time) Reply {
 	return reply
 }
 
+// unpaid says that there was somebody to go on with, and no token to pay for it.
+func (d *DecisionRecord) unpaid() bool {
+	q := d.asked
+	return d.interlock == InterlockRetryBudget ||
+		q != nil && q.attemptsLeft > 0 && q.time && !q.retryBudget && (q.same || len(q.fallback) > 0)
+}
+
 // unstarted is the error of a call whose first attempt could not start.
 func (p *plan) unstarted(t *trace, now time.Time, lock Interlock) Reply {
 	reply := p.spent(t, now)
@@ -98,6 +105,9 @@ func (p *plan) spent(t *trace, now time.Time) Reply {
 		r.RetryAfter = WaitOf(max(at.Sub(now), time.Second))
 	}
 	r.Message = fmt.Sprintf("no route is left for model %q", t.want.Model)
+	if len(t.record.attempts) > 0 && t.decision().unpaid() {
+		r.Message = fmt.Sprintf("the retry budget has no token left for model %q", t.want.Model)
+	}
 	switch n := len(t.record.attempts); n {
 	case 0:
 	case 1:

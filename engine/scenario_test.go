@@ -211,8 +211,12 @@ func TestProbesAreGivenBack(t *testing.T) {
 		p.run(t, c) // the one token is spent, and b is open
 		p.now = p.now.Add(2 * time.Minute)
 		p.decisions = []engine.Decision{fallback}
-		if got := story(p.run(t, c)); got != "a/spare@0s exhausted 503 fourgate_exhausted [retry_budget]" {
+		tr := p.run(t, c)
+		if got := story(tr); got != "a/spare@0s exhausted 503 fourgate_exhausted [retry_budget]" {
 			t.Fatal(got)
+		}
+		if got := tr.Finish.Reply.Message; got != `the retry budget has no token left for model "m" after 1 failed attempt` {
+			t.Error(got)
 		}
 		caller, _ := c.Caller("")
 		_, outs, _ := c.Explain(p.now, p.standing, &engine.Request{Caller: caller, Contract: engine.Contract{Model: "m", Endpoint: engine.OpenAIChat}}, half{})
