@@ -22,8 +22,12 @@ func (s *section) healthCheck(b engine.BreakerSpec) engine.HealthCheckSpec {
 			"It is asked for on the provider's host: it begins with a slash and has visible ASCII characters, such as \"/v1/models\".")
 	}
 	if b.Mode != engine.BreakerOff && c.Interval >= b.OpenFor {
+		then := "closes by itself"
+		if b.HalfOpenProbes > 0 {
+			then = "lets probes through"
+		}
 		s.warn(s.placeOfAttr("interval"), "Health check comes too late",
-			"The breaker closes by itself after %s. Look more often than that, or raise open_for.", formatDuration(b.OpenFor))
+			"The breaker %s after %s. Look more often than that, or raise open_for.", then, formatDuration(b.OpenFor))
 	}
 	return c
 }
