@@ -193,6 +193,28 @@ func understood(args []string, whole bool) error {
 	return cmd.ValidateArgs(cmd.Flags().Args())
 }
 
+// TestTheConfigurationOfTheReadme wants the first configuration that anybody sees to be
+// valid, and without a warning.
+func TestTheConfigurationOfTheReadme(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "fourgate.hcl")
+	for _, b := range blocksOf(manuals(t)["../../README.md"]) {
+		if b.language == "hcl" {
+			if err := os.WriteFile(file, []byte(b.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var printed strings.Builder
+	e := &env{
+		args: []string{"validate", "-c", file}, stdin: strings.NewReader(""), stdout: io.Discard, stderr: &printed,
+		lookup: func(string) (string, bool) { return "secret", true }, now: time.Now,
+	}
+	if code := run(t.Context(), e); code != exitOK || printed.Len() > 0 {
+		t.Errorf("validate exits with %d: %s", code, printed.String())
+	}
+}
+
 var (
 	ownName    = regexp.MustCompile(`\bfourgate_[a-z0-9_]*[a-z0-9]\b`)
 	quotedName = regexp.MustCompile(`"(fourgate_[a-z_]+)"`)
