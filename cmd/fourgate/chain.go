@@ -44,15 +44,17 @@ type chainOut struct {
 }
 
 type chainAnswer struct {
-	Caller   string       `json:"caller"`
-	Model    string       `json:"model"`
-	Endpoint string       `json:"endpoint"`
-	Routing  string       `json:"routing"`  // ordered or smart
-	Strategy string       `json:"strategy"` // of the primary group
-	Live     bool         `json:"live"`     // of a running proxy, as it stands now
-	Chain    []chainLink  `json:"chain"`
-	Out      []chainOut   `json:"out"`
-	Policy   *chainPolicy `json:"policy,omitempty"`
+	Caller   string `json:"caller"`
+	Model    string `json:"model"`
+	Endpoint string `json:"endpoint"`
+	Routing  string `json:"routing"`  // ordered or smart
+	Strategy string `json:"strategy"` // of the primary group
+	Live     bool   `json:"live"`     // of a running proxy, as it stands now
+	// Refused is why the running proxy takes no request at all now, empty if it does.
+	Refused string       `json:"refused,omitempty"`
+	Chain   []chainLink  `json:"chain"`
+	Out     []chainOut   `json:"out"`
+	Policy  *chainPolicy `json:"policy,omitempty"`
 }
 
 // chainPolicy is what the policy made of the chain, if it had a say.
@@ -367,6 +369,9 @@ func drawChain(w io.Writer, a chainAnswer) error {
 		when = "now"
 	}
 	fmt.Fprintf(w, "%s over %s for %s, %s (routing %s, strategy %s)\n", a.Model, a.Endpoint, a.Caller, when, a.Routing, a.Strategy)
+	if a.Refused != "" {
+		fmt.Fprintf(w, "every request is refused now: %s\n", a.Refused)
+	}
 	t := newTable("#", "CHANNEL", "GROUP", "PROVIDER", "SENDS AS", "USD/M IN", "USD/M OUT")
 	for i, l := range a.Chain {
 		in, out := "-", "-"

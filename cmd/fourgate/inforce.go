@@ -65,7 +65,17 @@ func (a *app) adminParts() admin.Parts {
 		Gatherer: a.registry, Ready: a.server.Ready, Token: a.config.Server.AdminToken.Reveal(), Checks: a.checks,
 		Standing: a.standing, Catalog: a.server.Catalog, Clock: a.now, Changes: a,
 		Chain: func(q admin.ChainQuestion) (any, error) {
-			return explainChain(a.inForce.Load().loaded, a.standing, a.now(), q)
+			answer, err := explainChain(a.inForce.Load().loaded, a.standing, a.now(), q)
+			if err != nil {
+				return nil, err
+			}
+			switch {
+			case a.stateDown():
+				answer.Refused = "the shared state is down, and on_outage is \"refuse\""
+			case a.server.Draining():
+				answer.Refused = "the proxy is being stopped"
+			}
+			return answer, nil
 		},
 	}
 }
