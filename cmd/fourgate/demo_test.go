@@ -34,7 +34,7 @@ func TestDemo(t *testing.T) {
 	store := regexp.MustCompile(`-ledger (\S+)`).FindStringSubmatch(text)[1]
 	for limit := time.Now().Add(waitLimit); ; {
 		var out bytes.Buffer
-		e := &env{args: []string{"ledger", "list", "-ledger", store}, stdout: &out, stderr: &out}
+		e := &env{now: time.Now, args: []string{"ledger", "list", "-ledger", store}, stdout: &out, stderr: &out}
 		if code := run(t.Context(), e); code == exitOK && strings.Contains(out.String(), "amber(key_fault)") {
 			break
 		}
