@@ -243,6 +243,29 @@ func TestNamesOfTheManuals(t *testing.T) {
 	}
 }
 
+var errorCode = regexp.MustCompile(`(?m)^\t[cC]ode\w+ +(?:code )?= "([a-z_]+)"`)
+
+// TestCodesOfTheManual wants each code of an error of the gateway's own to be in
+// docs/wire.md, because applications test for them.
+func TestCodesOfTheManual(t *testing.T) {
+	t.Parallel()
+	wire, found := manuals(t)["../../docs/wire.md"], 0
+	for _, source := range []string{"../../proxy/errors.go", "../../engine/reply.go"} {
+		text, err := os.ReadFile(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range errorCode.FindAllStringSubmatch(string(text), -1) {
+			if found++; !strings.Contains(wire, "`"+m[1]+"`") {
+				t.Errorf("docs/wire.md says nothing of the code %s", m[1])
+			}
+		}
+	}
+	if found < 25 {
+		t.Errorf("found %d codes in the sources, expected 25 and more", found)
+	}
+}
+
 // namesOfTheProgram are the quoted words of the product's sources that begin with fourgate_.
 func namesOfTheProgram(t *testing.T) map[string]bool {
 	t.Helper()
