@@ -101,6 +101,47 @@ func TestBreakersTellThatTheyHaveClosed(t *testing.T) {
 	}
 }
 
+// TestOthersWaitWhileABreakerIsProbed: their own ones are closed, so that all of them would
+// send everything at once when the open time is over.
+func TestOthersWaitWhileABreakerIsProbed(t *testing.T) {
+	t.Parallel()
+	f := func(name string, probes int, openFor, tried time.Duration, good bool, want map[time.Duration]bool) {
+		t.Helper()
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newCrew(t, 1, engine.BreakerSpec{Mode: engine.BreakerConsecutive, Failures: 1, OpenFor: openFor, HalfOpenProbes: probes})
+			there := engine.NewStanding()
+			there.Adopt(w.catalog)
+			w.s.ShareWith(&relay{to: there})
+			w.sends(0, false)
+			if tried > 0 {
+				w.now = start.Add(tried)
+				w.sends(0, good)
+			}
+			for at, out := range want {
+				late := engine.NewStanding() // has heard all of it again, as after a loss of the backend's memory
+				late.Adopt(w.catalog)
+				if at >= tried {
+					for _, fact := range w.s.Told(start.Add(at)) {
+						late.Learn(start.Add(at), fact)
+					}
+					if got := len(late.List(start.Add(at))) > 0; got != out && at < openFor {
+						t.Errorf("after %v an instance that was told all is out: %v, want %v", at, got, out)
+					}
+				}
+				if got := len(there.List(start.Add(at))) > 0; got != out {
+					t.Errorf("after %v another instance leaves it out: %v, want %v", at, got, out)
+				}
+			}
+		})
+	}
+	f("without probes", 0, time.Minute, 0, false, map[time.Duration]bool{59 * time.Second: true, time.Minute: false})
+	f("nobody probes", 1, time.Minute, 0, false, map[time.Duration]bool{69 * time.Second: true, 70 * time.Second: false})
+	f("nobody probes for a short time", 1, 2*time.Second, 0, false, map[time.Duration]bool{3 * time.Second: true, 4 * time.Second: false})
+	f("a good probe", 1, time.Minute, 61*time.Second, true, map[time.Duration]bool{61 * time.Second: false})
+	f("a bad probe", 1, time.Minute, 61*time.Second, false, map[time.Duration]bool{71 * time.Second: true, 130 * time.Second: true, 131 * time.Second: false})
+}
+
 // lies draws facts of any kind about names that are known or not.
 func lies(r *rand.Rand, prints []string) engine.Fact {
 	from := func(names ...string) string { return names[r.IntN(len(names))] }

@@ -254,7 +254,7 @@ func (s *Standing) changed(now time.Time, effects []Effect, ch *Channel, key *Ke
 	if !counted {
 		p.neutral()
 	} else if p.failure(now, ch.group.spec.Breaker) {
-		facts = append(facts, st.fact(FactBreakerOpen, "", st.breaker.openUntil))
+		facts = append(facts, st.fact(FactBreakerOpen, "", st.breaker.openUntil.Add(proving(ch.group.spec.Breaker))))
 	}
 	return facts
 }

@@ -59,9 +59,9 @@ func (x *session) tell(ctx context.Context) error {
 // tellAll tells everything that is set aside for what was seen here.
 func (x *session) tellAll(ctx context.Context) error {
 	own := map[engine.Fact]notice{}
-	for _, a := range x.options.Standing.List(x.options.Clock()) {
-		if !a.Abroad && a.Caller == "" && !a.Until.IsZero() && x.shares(a.Kind) {
-			f, n := split(a.Fact)
+	for _, fact := range x.options.Standing.Told(x.options.Clock()) {
+		if x.shares(fact.Kind) {
+			f, n := split(fact)
 			own[f] = n
 		}
 	}
