@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -72,6 +73,21 @@ func (s *asking) exhausted(t *trace, now time.Time) Reply {
 	return reply
 }
 
+// lacks says what a call would need to go on. Whoever reads that no route is left looks
+// for channels that are out.
+func (p *plan) lacks(t *trace, now time.Time) string {
+	switch {
+	case len(t.record.attempts) == 0:
+	case !p.timeAt(now):
+		return "no time is left"
+	case t.decision().unpaid():
+		return "the retry budget has no token left"
+	case p.used >= p.attempts && slices.Contains(p.tries[:len(p.chain.channels)], 0):
+		return "no attempt is left"
+	}
+	return "no route is left"
+}
+
 // unpaid says that there was somebody to go on with, and no token to pay for it.
 func (d *DecisionRecord) unpaid() bool {
 	q := d.asked
@@ -104,10 +120,7 @@ func (p *plan) spent(t *trace, now time.Time) Reply {
 		// A whole second at least: a chain that is free at once has just failed.
 		r.RetryAfter = WaitOf(max(at.Sub(now), time.Second))
 	}
-	r.Message = fmt.Sprintf("no route is left for model %q", t.want.Model)
-	if len(t.record.attempts) > 0 && t.decision().unpaid() {
-		r.Message = fmt.Sprintf("the retry budget has no token left for model %q", t.want.Model)
-	}
+	r.Message = fmt.Sprintf("%s for model %q", p.lacks(t, now), t.want.Model)
 	switch n := len(t.record.attempts); n {
 	case 0:
 	case 1:
