@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -63,6 +64,7 @@ func serve(ctx context.Context, e *env, path string) error {
 	for _, g := range l.config.Catalog.Groups() {
 		logger.Info("route group", "group", g.Name(), "models", g.Models(), "channels", len(g.Channels()), "strategy", g.Strategy().String())
 	}
+	debug.FreeOSMemory() // reading a large configuration takes several times what it leaves
 	// From here on no change goes by unseen, whoever reads the next line.
 	seen := a.watchChanges()
 	fmt.Fprintf(e.stdout, "fourgate serves on %s://%s\n", a.scheme(), ln.Addr())
