@@ -118,7 +118,6 @@ func liveChain(ctx context.Context, e *env, where *adminFlags, q admin.ChainQues
 	if err := client.get(ctx, "/api/chain?"+query.Encode(), &answer); err != nil {
 		return err
 	}
-	answer.Live = true
 	return showChain(e.stdout, answer, asJSON)
 }
 

@@ -69,6 +69,7 @@ func (a *app) adminParts() admin.Parts {
 			if err != nil {
 				return nil, err
 			}
+			answer.Live = true
 			switch {
 			case a.stateDown():
 				answer.Refused = "the shared state is down, and on_outage is \"refuse\""

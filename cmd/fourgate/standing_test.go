@@ -140,6 +140,9 @@ func (r *rig) liveChain() string {
 	if err := json.Unmarshal([]byte(r.cli("chain", "-c", r.config, "-admin", r.admin(), "-json", "model-1")), &a); err != nil {
 		r.t.Fatal(err)
 	}
+	if !a.Live {
+		r.t.Error("the running proxy's answer doesn't say that it is live")
+	}
 	var words []string
 	for _, l := range a.Chain {
 		words = append(words, l.Channel)
