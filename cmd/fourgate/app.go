@@ -98,6 +98,7 @@ func newApp(c *compiler, l *loaded, now func() time.Time, logger *slog.Logger, o
 		keeper, sink = a.store, a.store
 	}
 	a.standing = engine.NewStanding()
+	a.standing.ShareWith(&standingLog{logger: logger, now: now})
 	a.shadows = policies.NewShadows(sink)
 	a.registry.MustRegister(a.shadows)
 	a.client = upstream.New(upstream.Options{MaxIdle: maxIdleUpstream, IdleFor: idleUpstreamFor})

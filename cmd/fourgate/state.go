@@ -54,7 +54,7 @@ func (a *app) share(e *env) error {
 	if err != nil {
 		return err
 	}
-	a.standing.ShareWith(shared)
+	a.standing.ShareWith(&standingLog{logger: a.logger, now: a.now, next: shared})
 	a.shared = &sharedState{shared, refuses}
 	a.shareNames(a.config)
 	return nil
