@@ -9,8 +9,8 @@ import (
 )
 
 // standingLog writes a line when something is set aside for what was seen here, and when
-// it is put back before its time, for whoever watches an outage. What is only set aside
-// for longer is not said again. It passes everything on.
+// it is put back: by hand, or since probes went well, however late they came. What is only
+// set aside for longer is not said again. It passes everything on.
 type standingLog struct {
 	logger *slog.Logger
 	now    func() time.Time
@@ -31,7 +31,7 @@ func (l *standingLog) Share(f engine.Fact) {
 	now, about := l.now(), f
 	about.Until, about.Lifted = time.Time{}, false
 	l.mu.Lock()
-	was := now.Before(l.aside[about])
+	until, said := l.aside[about]
 	switch {
 	case f.Lifted:
 		delete(l.aside, about)
@@ -50,9 +50,9 @@ func (l *standingLog) Share(f engine.Fact) {
 	}
 	l.mu.Unlock()
 	switch {
-	case f.Lifted && was:
+	case f.Lifted && said:
 		l.logger.Info("put back", namesOf(f)...)
-	case !f.Lifted && !was:
+	case !f.Lifted && !now.Before(until):
 		l.logger.Warn("set aside", append(namesOf(f), "until", f.Until.UTC().Truncate(time.Second))...)
 	}
 }

@@ -44,15 +44,22 @@ func TestStandingLog(t *testing.T) {
 	again := key
 	again.Until = now.Add(10 * time.Second)
 	l.Share(again)
+	reopened := breaker
+	reopened.Until = now.Add(time.Minute)
+	l.Share(reopened)
+	now = now.Add(time.Hour) // nobody has sent a probe until now
+	l.Share(closed)
 	const want = `level=WARN msg="set aside" kind=key_cooled provider=p key=main until=2026-03-01T12:00:10.000Z
 level=WARN msg="set aside" kind=breaker_open group=g channel=a until=2026-03-01T12:01:00.000Z
 level=INFO msg="put back" kind=breaker_open group=g channel=a
 level=WARN msg="set aside" kind=key_cooled provider=p key=main until=2026-03-01T12:01:10.000Z
+level=WARN msg="set aside" kind=breaker_open group=g channel=a until=2026-03-01T12:02:00.000Z
+level=INFO msg="put back" kind=breaker_open group=g channel=a
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Error(diff)
 	}
-	if len(told) != 7 {
-		t.Errorf("%d facts were passed on, want all 7", len(told))
+	if len(told) != 9 {
+		t.Errorf("%d facts were passed on, want all 9", len(told))
 	}
 }
