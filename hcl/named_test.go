@@ -87,7 +87,7 @@ policy {
 	if diff := cmp.Diff([]string{"good"}, classifiers); diff != "" {
 		t.Error(diff)
 	}
-	const drawn = "Error: Wrong\n\n  on x.hcl line 5, in classifier \"good\":\n   5:   module = \"here.wasm\"\n\nSo it is.\n\n"
+	const drawn = "Error: Wrong\n\n  on x.hcl line 5, column 12, in classifier \"good\":\n   5:   module = \"here.wasm\"\n\nSo it is.\n\n"
 	if diff := cmp.Diff(drawn, picture(t, Diagnostics{named.ModuleError("good", "Wrong", "So it is.")})); diff != "" {
 		t.Error(diff)
 	}

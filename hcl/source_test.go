@@ -25,15 +25,15 @@ func TestIllustrate(t *testing.T) {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	}
-	draws(Diagnostic{File: "a.rego", Line: 4, Column: 8}, "  on a.rego line 4:\n   4: däs := http.send({\"x\": 1})\n")
-	draws(Diagnostic{File: "a.rego", Line: 3, Column: 1}, "  on a.rego line 3:\n   3: # the token (see below\n")
-	draws(Diagnostic{File: "a.rego", Line: 4, Column: 999}, "  on a.rego line 4:\n   4: däs := http.send({\"x\": 1})\n")
-	draws(Diagnostic{File: "a.rego", Line: 9, Column: 1}, "  on a.rego line 9:\n")
-	draws(Diagnostic{File: "a.rego", Line: 2, Column: 1}, "  on a.rego line 2:\n")
-	draws(Diagnostic{File: "gone.rego", Line: 2, Column: 1}, "  on gone.rego line 2:\n")
-	draws(Diagnostic{File: "big.rego", Line: 2, Column: 1}, "  on big.rego line 2:\n")
-	draws(Diagnostic{File: "min.rego", Line: 1, Column: 1}, "  on min.rego line 1:\n")
-	draws(Diagnostic{File: "a.hcl", Line: 2, Column: 3}, "  on a.hcl line 2:\n   2:   admin_token = \"***\n")
+	draws(Diagnostic{File: "a.rego", Line: 4, Column: 8}, "  on a.rego line 4, column 8:\n   4: däs := http.send({\"x\": 1})\n")
+	draws(Diagnostic{File: "a.rego", Line: 3, Column: 1}, "  on a.rego line 3, column 1:\n   3: # the token (see below\n")
+	draws(Diagnostic{File: "a.rego", Line: 4, Column: 999}, "  on a.rego line 4, column 999:\n   4: däs := http.send({\"x\": 1})\n")
+	draws(Diagnostic{File: "a.rego", Line: 9, Column: 1}, "  on a.rego line 9, column 1:\n")
+	draws(Diagnostic{File: "a.rego", Line: 2, Column: 1}, "  on a.rego line 2, column 1:\n")
+	draws(Diagnostic{File: "gone.rego", Line: 2, Column: 1}, "  on gone.rego line 2, column 1:\n")
+	draws(Diagnostic{File: "big.rego", Line: 2, Column: 1}, "  on big.rego line 2, column 1:\n")
+	draws(Diagnostic{File: "min.rego", Line: 1, Column: 1}, "  on min.rego line 1, column 1:\n")
+	draws(Diagnostic{File: "a.hcl", Line: 2, Column: 3}, "  on a.hcl line 2, column 3:\n   2:   admin_token = \"***\n")
 
 	diags := Diagnostics{{Summary: "Wrong", Detail: "So it is.", File: "a.rego", Line: 4, Column: 8}}
 	diags.Illustrate(env)
@@ -53,7 +53,7 @@ func TestIllustrate(t *testing.T) {
 func TestNoSource(t *testing.T) {
 	t.Parallel()
 	_, diags := Load("x.hcl", inMemory(map[string]string{"x.hcl": strings.Repeat("#\n", maxFileBytes)}))
-	if text := picture(t, diags); len(diags) != 1 || strings.Contains(text, "not available") || !strings.Contains(text, "on x.hcl line 1:") {
+	if text := picture(t, diags); len(diags) != 1 || strings.Contains(text, "not available") || !strings.Contains(text, "on x.hcl line 1, column 1:") {
 		t.Errorf("%s", text)
 	}
 }

@@ -11,6 +11,15 @@ import (
 // noSource is what the HCL library draws behind a place whose source it doesn't have.
 const noSource = ":\n  (source code not available)\n"
 
+// withColumn adds the column to the place that the library has drawn as file and line.
+func withColumn(drawn []byte, d *Diagnostic) []byte {
+	if d.Line == 0 || d.Column == 0 {
+		return drawn
+	}
+	line := fmt.Sprintf("  on %s line %d", d.File, d.Line)
+	return bytes.Replace(drawn, []byte(line), fmt.Appendf(nil, "%s, column %d", line, d.Column), 1)
+}
+
 // WriteDiagnostics draws diagnostics for a person: severity and summary, the place with
 // its source line, if there is one, then the detail wrapped at width columns (0 doesn't
 // wrap). Whatever stands where a secret belongs is drawn as three stars.
@@ -46,7 +55,7 @@ func WriteDiagnostics(w io.Writer, diags Diagnostics, color bool, width int) err
 		if d.source == nil { // the place says enough without the library's regret
 			drawn = bytes.Replace(drawn, []byte(noSource), []byte(":\n"), 1)
 		}
-		out.Write(drawn)
+		out.Write(withColumn(drawn, &d))
 	}
 	// A masked line is padded so that columns stay true; the padding ends here.
 	lines := bytes.Split(out.Bytes(), []byte("\n"))
