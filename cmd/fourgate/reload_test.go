@@ -92,7 +92,7 @@ func TestReloadOfModules(t *testing.T) {
 			t.Fatalf("%d modules are held", held)
 		}
 	}
-	if log := r.proxy.stderr.String(); strings.Contains(log, "reload refused") || strings.Contains(log, "set aside") {
+	if log := r.proxy.stderr.String(); strings.Contains(log, "reload refused") || strings.Contains(log, "classifier set aside") {
 		t.Error(log)
 	}
 }
