@@ -33,13 +33,13 @@ var unservedNames = [...]string{"", "caller_rate", "group_rates", "no_channel", 
 
 func (w UnservedWhy) String() string { return name(unservedNames[:], w) }
 
-// OutRecord is a channel that was out for the request.
+// OutRecord is a channel that was out for the request. What only other instances know is
+// never the reason: it leaves no request nobody.
 type OutRecord struct {
 	Group   string
 	Channel string
 	Why     Bar
 	Until   time.Time // when it ends by itself; zero if that isn't known
-	Abroad  bool      // only other instances know of it
 }
 
 // Why returns the reason.
@@ -64,7 +64,7 @@ func (r *Refusal) unserved() *Unserved {
 		u.why = UnservedPolicy
 	}
 	for _, o := range r.outs[:min(len(r.outs), maxListed)] {
-		u.outs = append(u.outs, OutRecord{o.Channel.group.spec.Name, o.Channel.spec.Name, o.Why, o.Until, o.Abroad})
+		u.outs = append(u.outs, OutRecord{o.Channel.group.spec.Name, o.Channel.spec.Name, o.Why, o.Until})
 	}
 	return u
 }
@@ -94,9 +94,6 @@ func (u *Unserved) appendJSON(b []byte) []byte {
 			if !o.Until.IsZero() {
 				b = append(o.Until.UTC().AppendFormat(append(b, `,"until":"`...), time.RFC3339Nano), '"')
 			}
-			if o.Abroad {
-				b = append(b, `,"abroad":true`...)
-			}
 			b = append(b, '}')
 		}
 		b = append(b, ']')
@@ -115,7 +112,6 @@ type unservedForm struct {
 		Channel string    `json:"channel"`
 		Why     string    `json:"why"`
 		Until   time.Time `json:"until"`
-		Abroad  bool      `json:"abroad"`
 	} `json:"out"`
 	More int `json:"more"`
 }
@@ -125,7 +121,7 @@ func (f *unservedForm) unserved() *Unserved {
 	u.why, _ = parse[UnservedWhy]("reason", unservedNames[:], f.Why)
 	for _, o := range f.Out[:min(len(f.Out), maxListed)] {
 		why, _ := parse[Bar]("bar", barTexts[:], o.Why)
-		u.outs = append(u.outs, OutRecord{o.Group, o.Channel, why, writable(o.Until), o.Abroad})
+		u.outs = append(u.outs, OutRecord{o.Group, o.Channel, why, writable(o.Until)})
 	}
 	return u
 }

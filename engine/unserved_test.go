@@ -32,9 +32,6 @@ func whyUnserved(t *testing.T, r *engine.Record) string {
 		if !o.Until.IsZero() {
 			story += "+" + o.Until.Sub(start).String()
 		}
-		if o.Abroad {
-			story += " abroad"
-		}
 	}
 	if more > 0 {
 		story += fmt.Sprintf(" and %d more", more)
@@ -75,6 +72,12 @@ func TestRecordsSayWhyNoAttemptWasMade(t *testing.T) {
 	}
 	f("disabled by hand", 2, nil, disable(time.Time{}), "no_channel g/a(disabled by hand) g/b(disabled by hand)")
 	f("disabled for an hour", 1, nil, disable(start.Add(time.Hour)), "no_channel g/a(disabled by hand)+1h0m0s")
+	f("told by others, too", 2, nil, func(c *engine.Catalog, s *engine.Standing) {
+		for _, ch := range []string{"a", "b"} {
+			s.Learn(start, engine.Fact{Kind: engine.FactBreakerOpen, Group: "g", Channel: ch, Until: start.Add(time.Minute)})
+		}
+		disable(start.Add(time.Hour))(c, s)
+	}, "no_channel g/a(disabled by hand)+1h0m0s g/b(disabled by hand)+1h0m0s")
 	many, all := func(sp *engine.Spec) {
 		for i := range 33 {
 			sp.Groups[0].Channels = append(sp.Groups[0].Channels, engine.ChannelSpec{Name: fmt.Sprint(i), Provider: "pa"})

@@ -41,7 +41,7 @@ func drawUnserved(b *strings.Builder, u *engine.Unserved) {
 	b.WriteByte('\n')
 	outs, more := u.Outs()
 	for _, o := range outs {
-		line := chainOut{Why: o.Why.String(), Abroad: o.Abroad}
+		line := chainOut{Why: o.Why.String()}
 		if !o.Until.IsZero() {
 			line.Until = &o.Until
 		}

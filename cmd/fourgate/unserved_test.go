@@ -28,9 +28,9 @@ func TestATimelineSaysWhyNoAttemptWasMade(t *testing.T) {
 	}
 	f("", "no attempt was made\n")
 	f(`"unserved":{"why":"no_channel","out":[{"group":"g","channel":"a","why":"breaker open","until":"2026-03-01T12:01:00Z"},`+
-		`{"group":"g","channel":"b","why":"disabled by hand"},{"group":"g","channel":"c","why":"no usable key","abroad":true}],"more":3},`,
+		`{"group":"g","channel":"b","why":"disabled by hand"},{"group":"g","channel":"c","why":"no usable key"}],"more":3},`,
 		"no attempt was made: every channel was out\n", "  g/a: breaker open until 2026-03-01 1", "  g/b: disabled by hand\n",
-		"  g/c: no usable key, as another instance has told\n", "  and 3 more\n")
+		"  g/c: no usable key\n", "  and 3 more\n")
 	for why, want := range map[string]string{
 		"caller_rate": "the caller's rate", "group_rates": "of all its route groups", "policy": "the policy left", "retry_budget": "retry budget was spent",
 		"budget": "useful time", "gone": "went out meanwhile", "by a later version": "no attempt was made\n",
