@@ -235,7 +235,7 @@ func recordedEffects(effects []Effect) []Effect {
 	var kept []Effect
 	for _, e := range effects {
 		if e.Kind != EffectNothing && len(kept) < maxEffects {
-			kept = append(kept, Effect{Kind: e.Kind, For: min(e.For, maxSetAside), After: e.After})
+			kept = append(kept, Effect{Kind: e.Kind, For: min(e.For, MaxSetAside), After: e.After})
 		}
 	}
 	return kept

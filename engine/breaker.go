@@ -304,7 +304,7 @@ func (st *channelState) forgive(now time.Time, caller string, o *own) {
 	if st.spec.Mode == BreakerWindow {
 		o.breaker.failures = within(o.breaker.failures, now.Add(-st.spec.Window))
 	}
-	o.suspects = within(o.suspects, now.Add(-maxSetAside))
+	o.suspects = within(o.suspects, now.Add(-MaxSetAside))
 	if len(o.breaker.failures) == 0 && o.breaker.closed() && len(o.suspects) == 0 && !now.Before(o.confined) {
 		delete(st.own, caller)
 	}

@@ -96,7 +96,7 @@ func (s *Standing) Learn(now time.Time, f Fact) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	until := f.Until
-	if limit := now.Add(maxSetAside); until.After(limit) {
+	if limit := now.Add(MaxSetAside); until.After(limit) {
 		until = limit
 	}
 	if f.Kind == FactKeyCooled {

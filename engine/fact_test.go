@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/fourgate-dev/fourgate/engine"
 	"github.com/fourgate-dev/fourgate/engine/enginetest"
 )
@@ -140,6 +142,26 @@ func TestOthersWaitWhileABreakerIsProbed(t *testing.T) {
 	f("nobody probes for a short time", 1, 2*time.Second, 0, false, map[time.Duration]bool{3 * time.Second: true, 4 * time.Second: false})
 	f("a good probe", 1, time.Minute, 61*time.Second, true, map[time.Duration]bool{61 * time.Second: false})
 	f("a bad probe", 1, time.Minute, 61*time.Second, false, map[time.Duration]bool{71 * time.Second: true, 130 * time.Second: true, 131 * time.Second: false})
+}
+
+// TestWhoHearsLateOfABreakerWaitsForItsProbes, too, though for no more than ten seconds.
+func TestWhoHearsLateOfABreakerWaitsForItsProbes(t *testing.T) {
+	t.Parallel()
+	w := newCrew(t, 1, engine.BreakerSpec{Mode: engine.BreakerConsecutive, Failures: 1, OpenFor: time.Minute, HalfOpenProbes: 1})
+	w.sends(0, false)
+	for _, at := range []time.Duration{time.Minute, time.Hour} {
+		now := start.Add(at)
+		told := w.s.Told(now)
+		want := []engine.Fact{{Kind: engine.FactBreakerOpen, Group: "g", Channel: "a", Until: now.Add(10 * time.Second)}}
+		if diff := cmp.Diff(want, told); diff != "" {
+			t.Errorf("after %v: %s", at, diff)
+		}
+	}
+	w.now = start.Add(time.Hour)
+	w.sends(0, true)
+	if told := w.s.Told(w.now); len(told) > 0 {
+		t.Errorf("after a good probe: %+v", told)
+	}
 }
 
 // lies draws facts of any kind about names that are known or not.

@@ -64,7 +64,7 @@ func foresee(q *Question, d Decision) (lock Interlock, wait time.Duration, follo
 // quarantine, this one may be the last that it takes; the question doesn't tell.
 func setsAside(q *Question, d Decision, wait time.Duration) bool {
 	for _, e := range blamed(q.Failure, d.Effects) {
-		if min(e.For, maxSetAside) <= wait {
+		if min(e.For, MaxSetAside) <= wait {
 			continue
 		}
 		switch e.Kind {

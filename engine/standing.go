@@ -207,9 +207,9 @@ func (s *Standing) nextKey(now time.Time, p *Provider, avoid *Key) *Key {
 	return key
 }
 
-// maxSetAside bounds how long a policy or another instance can set anything aside: a
-// mistyped unit must not take a channel away for years.
-const maxSetAside = 30 * 24 * time.Hour
+// MaxSetAside bounds how long a policy or another instance can set anything aside: a
+// mistyped unit must not take a channel away for years. An effect that says more ends then.
+const MaxSetAside = 30 * 24 * time.Hour
 
 // apply makes the changes that a decision asks for on the attempt's channel and key.
 // What the permits have to report is reported here, also if it is nothing.
@@ -225,7 +225,7 @@ func (s *Standing) changed(now time.Time, effects []Effect, ch *Channel, key *Ke
 	var facts []Fact
 	counted := false
 	for _, e := range effects {
-		until := now.Add(min(e.For, maxSetAside))
+		until := now.Add(min(e.For, MaxSetAside))
 		switch e.Kind {
 		case EffectCountFailure:
 			counted = true
@@ -283,7 +283,7 @@ func (st *channelState) suspect(now time.Time, e Effect, who string) bool {
 	if who != "" {
 		o := st.ownOf(now, who)
 		if o.suspects = append(within(o.suspects, since), seen); len(o.suspects) >= e.After {
-			o.suspects, o.confined = nil, later(o.confined, now.Add(min(e.For, maxSetAside)))
+			o.suspects, o.confined = nil, later(o.confined, now.Add(min(e.For, MaxSetAside)))
 		}
 		st.suspects = atMost(st.suspects, who, (e.After+1)/2-1)
 	}
