@@ -36,7 +36,7 @@
 // what it hears to [Standing.Learn] and [Standing.LearnRate]; nothing of that is on a
 // request's way.
 //
-// Read words.go for the vocabulary, call.go for instructions and events, state.go for
+// Read words.go and endpoint.go for the vocabulary, call.go for instructions and events, state.go for
 // what follows what, interlock.go for what always holds, standing.go for what is
 // remembered between requests, and order.go for the strategies.
 package engine

@@ -1,59 +1,6 @@
 package engine
 
-import (
-	"fmt"
-	"time"
-)
-
-// Endpoint is one protocol operation that a caller can ask for. It is half of a
-// [Contract].
-type Endpoint uint8
-
-// The endpoints of the public surface. The zero value is no endpoint.
-const (
-	EndpointNone Endpoint = iota
-	OpenAIChat
-	OpenAIResponses
-	OpenAICompletions
-	OpenAIEmbeddings
-	OpenAIImages
-	OpenAIAudio
-	AnthropicMessages
-	GeminiGenerate
-)
-
-var endpointNames = [...]string{
-	"", "openai.chat", "openai.responses", "openai.completions", "openai.embeddings",
-	"openai.images", "openai.audio", "anthropic.messages", "gemini.generate",
-}
-
-// Protocol is the family of wire shapes that an endpoint speaks: it decides what an
-// error looks like.
-type Protocol uint8
-
-// The three protocols. The zero value is OpenAI's, which most callers understand.
-const (
-	ProtocolOpenAI Protocol = iota
-	ProtocolAnthropic
-	ProtocolGemini
-)
-
-// Protocol returns the protocol that callers of this endpoint speak.
-func (e Endpoint) Protocol() Protocol {
-	switch e {
-	case AnthropicMessages:
-		return ProtocolAnthropic
-	case GeminiGenerate:
-		return ProtocolGemini
-	}
-	return ProtocolOpenAI
-}
-
-// Contract is what a caller asked for: exactly this model over exactly this endpoint.
-type Contract struct {
-	Model    string
-	Endpoint Endpoint
-}
+import "fmt"
 
 // Class says what kind of failure an attempt met. The zero value is unknown, the
 // class that is never replayed.
@@ -340,7 +287,6 @@ func parse[W word](kind string, names []string, text string) (W, error) {
 	return 0, fmt.Errorf("cannot read %s %q", kind, text)
 }
 
-func (e Endpoint) String() string   { return name(endpointNames[:], e) }
 func (c Class) String() string      { return name(classNames[:], c) }
 func (s Scope) String() string      { return name(scopeNames[:], s) }
 func (p Phase) String() string      { return name(phaseNames[:], p) }
@@ -356,11 +302,6 @@ func (o NetOp) String() string      { return name(netOpNames[:], o) }
 func (k NetKind) String() string    { return name(netKindNames[:], k) }
 func (m GateMark) String() string   { return name(gateMarkNames[:], m) }
 func (k EffectKind) String() string { return name(effectKindNames[:], k) }
-
-// ParseEndpoint reads an endpoint's name, such as "openai.chat".
-func ParseEndpoint(s string) (Endpoint, error) {
-	return parse[Endpoint]("endpoint", endpointNames[:], s)
-}
 
 // ParseClass reads a failure class.
 func ParseClass(s string) (Class, error) { return parse[Class]("failure class", classNames[:], s) }
@@ -411,81 +352,4 @@ func ParseGateMark(s string) (GateMark, error) {
 // ParseEffectKind reads the kind of a decision's effect.
 func ParseEffectKind(s string) (EffectKind, error) {
 	return parse[EffectKind]("effect", effectKindNames[:], s)
-}
-
-// maxReason bounds a reason so that a plugin or a policy can't fill the ledger.
-const maxReason = 64
-
-// Reason is a stable snake_case word that says why. Its zero value says nothing.
-type Reason struct{ text string }
-
-// ParseReason accepts 1 to 64 bytes of lower-case letters, digits and underscores.
-func ParseReason(s string) (Reason, error) {
-	if len(s) == 0 || len(s) > maxReason {
-		return Reason{}, fmt.Errorf("cannot read reason: it has %d bytes; use 1 to %d", len(s), maxReason)
-	}
-	for i := range len(s) {
-		if c := s[i]; !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_') {
-			return Reason{}, fmt.Errorf("cannot read reason: use lower-case letters, digits and underscores")
-		}
-	}
-	return Reason{s}, nil
-}
-
-func (r Reason) String() string { return r.text }
-
-// Secret is a credential. Every formatter prints three stars; only [Secret.Reveal],
-// which the upstream transport calls, gives the text.
-type Secret struct{ text string }
-
-// NewSecret wraps a credential.
-func NewSecret(text string) Secret { return Secret{text} }
-
-// Reveal returns the credential itself.
-func (s Secret) Reveal() string { return s.text }
-
-// Empty says whether there is no credential.
-func (s Secret) Empty() bool { return s.text == "" }
-
-func (s Secret) String() string { return "***" }
-
-// GoString keeps %#v from printing the credential.
-func (s Secret) GoString() string { return "***" }
-
-// Format keeps every verb from printing the credential.
-func (s Secret) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte("***")) }
-
-// MarshalText keeps encoders from writing the credential.
-func (s Secret) MarshalText() ([]byte, error) { return []byte("***"), nil }
-
-// Wait is an optional duration: a retry-after that was given or not. The zero value
-// is "not given", which differs from a wait of zero.
-type Wait struct {
-	d     time.Duration
-	given bool
-}
-
-// WaitOf makes a given wait; a negative one counts as zero.
-func WaitOf(d time.Duration) Wait { return Wait{max(d, 0), true} }
-
-// Get returns the wait and whether it was given.
-func (w Wait) Get() (time.Duration, bool) { return w.d, w.given }
-
-// Tokens is a number of tokens that may be unknown, which is never the same as zero.
-type Tokens struct {
-	n     int64
-	known bool
-}
-
-// TokensOf makes a known number of tokens.
-func TokensOf(n int64) Tokens { return Tokens{n, true} }
-
-// Get returns the number and whether it is known.
-func (t Tokens) Get() (int64, bool) { return t.n, t.known }
-
-// Usage is what an upstream said it has used.
-type Usage struct {
-	Input       Tokens
-	Output      Tokens
-	CachedInput Tokens
 }
