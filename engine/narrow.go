@@ -57,33 +57,28 @@ func (c Chain) label(ch *Channel) string {
 	return ch.group.spec.Name + "/" + ch.spec.Name
 }
 
-// place finds a channel of the chain by its label; it returns -1 if there is none.
-func (c Chain) place(label string) int {
-	return slices.IndexFunc(c.channels, func(ch *Channel) bool {
-		if ch.group == c.group {
-			return label == ch.spec.Name
-		}
-		rest, ok := strings.CutPrefix(label, ch.group.spec.Name)
-		return ok && len(rest) > 0 && rest[0] == '/' && rest[1:] == ch.spec.Name
-	})
+// named says whether a label names the channel.
+func (c Chain) named(ch *Channel, label string) bool {
+	if ch.group == c.group {
+		return label == ch.spec.Name
+	}
+	rest, ok := strings.CutPrefix(label, ch.group.spec.Name)
+	return ok && len(rest) > 0 && rest[0] == '/' && rest[1:] == ch.spec.Name
 }
 
-// out says whether a label names a channel that the caller may have for the contract, and
-// that is merely set aside now. A policy that names its channels can't know; that it names
-// one of them widens nothing.
+// place finds a channel of the chain by its label; it returns -1 if there is none.
+func (c Chain) place(label string) int {
+	return slices.IndexFunc(c.channels, func(ch *Channel) bool { return c.named(ch, label) })
+}
+
+// out says whether a label names a channel that the caller may have for the contract. One
+// that isn't in the chain is merely set aside now, or above the caller's price ceiling. A
+// policy that names its channels can't know; that it names one of them widens nothing.
 func (c Chain) out(label string) bool {
 	l := c.caller.routes.lanes[c.want]
-	if l == nil {
-		return false
-	}
-	for _, g := range l.groups {
-		for _, ch := range g.channels {
-			if c.label(ch) == label {
-				return true
-			}
-		}
-	}
-	return false
+	return l != nil && slices.ContainsFunc(l.groups, func(g *Group) bool {
+		return slices.ContainsFunc(g.channels, func(ch *Channel) bool { return c.named(ch, label) })
+	})
 }
 
 // RouteQuestion is what a [RoutePolicy] is asked about the chain of a request.
