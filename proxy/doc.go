@@ -7,7 +7,7 @@
 //	framing.go   the head, strictly: no two readers may differ about where it ends
 //	admit.go     method, caller, body, judgement of the body, chain
 //	drive.go     the call: what the engine says is done, what came of it is told
-//	attempt.go   one upstream call, its answer held back until it is one
+//	attempt.go   one upstream call, its answer held back until it is one; evidence.go: how it failed
 //	relay.go     the answer to the caller, whole; stream.go: as it comes
 //	errors.go    an error of ours, in the caller's protocol: openai.go, anthropic.go, gemini.go
 //
