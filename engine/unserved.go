@@ -9,9 +9,13 @@ import (
 // don't have it.
 type Unserved struct {
 	why  UnservedWhy
-	outs []OutRecord // at most maxListed
+	outs []OutRecord // at most maxOuts
 	more int         // that didn't fit
 }
+
+// maxOuts bounds the channels of a refusal: where a whole pool is out every request has
+// such a record.
+const maxOuts = 8
 
 // UnservedWhy is what kept a request from its first attempt. The zero value is a reason
 // that isn't known.
@@ -51,7 +55,7 @@ func (u *Unserved) Outs() ([]OutRecord, int) { return u.outs, u.more }
 
 // unserved is what the record keeps of a refusal.
 func (r *Refusal) unserved() *Unserved {
-	u := &Unserved{more: max(len(r.outs)-maxListed, 0)}
+	u := &Unserved{more: max(len(r.outs)-maxOuts, 0)}
 	switch r.Kind {
 	case RefusalRate:
 		u.why = UnservedGroupRates
@@ -63,7 +67,7 @@ func (r *Refusal) unserved() *Unserved {
 	case RefusalPolicy:
 		u.why = UnservedPolicy
 	}
-	for _, o := range r.outs[:min(len(r.outs), maxListed)] {
+	for _, o := range r.outs[:min(len(r.outs), maxOuts)] {
 		u.outs = append(u.outs, OutRecord{o.Channel.group.spec.Name, o.Channel.spec.Name, o.Why, o.Until})
 	}
 	return u
