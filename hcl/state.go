@@ -9,6 +9,11 @@ import (
 	"github.com/fourgate-dev/fourgate/engine"
 )
 
+// SharedStateSwitch is the variable of the environment that switches the shared state off,
+// with the value off and whatever the configuration says: in an outage nobody wants to edit
+// that. What only the backend needs, its URL's variable or file, may be missing then.
+const SharedStateSwitch = "FOURGATE_SHARED_STATE"
+
 var (
 	backendWords = words{now: []string{"memory", "redis"}}
 	outageWords  = words{now: []string{"local", "refuse"}}
@@ -43,8 +48,15 @@ func (d *decoder) state(s *section) {
 		s.failAt("prefix", s.placeOfAttr("prefix"), "Prefix cannot begin a key",
 			"Write 1 to 64 letters, digits and . _ - : /, such as %q. Instances with the same one share.", defaultStatePrefix)
 	}
-	st.AuthoritiesPEM = s.authorities()
+	if !d.stateIsOff() {
+		st.AuthoritiesPEM = s.authorities()
+	}
 	d.cfg.State = st
+}
+
+func (d *decoder) stateIsOff() bool {
+	v, _ := d.env.lookup(SharedStateSwitch)
+	return v == "off"
 }
 
 // stateURL reads where the backend is. It may have a password in it, which belongs into a
@@ -57,6 +69,9 @@ func (s *section) stateURL() engine.Secret {
 	}
 	var shown engine.Secret
 	_, isCall := callIn(attr.Expr)
+	if isCall && s.stateIsOff() {
+		return engine.Secret{}
+	}
 	if isCall {
 		shown = s.secret("url")
 	} else {

@@ -11,10 +11,6 @@ import (
 	"github.com/fourgate-dev/fourgate/proxy/state"
 )
 
-// stateSwitch is the variable that switches the shared state off, whatever the
-// configuration says: in an outage nobody wants to edit that.
-const stateSwitch = "FOURGATE_SHARED_STATE"
-
 // sharedState is the state that this instance shares with others.
 type sharedState struct {
 	*state.Shared
@@ -28,13 +24,13 @@ func (a *app) share(e *env) error {
 	if c.Backend != "redis" {
 		return nil
 	}
-	switch v, _ := e.lookup(stateSwitch); v {
+	switch v, _ := e.lookup(hcl.SharedStateSwitch); v {
 	case "":
 	case "off":
-		a.logger.Warn("shared state is switched off: this instance keeps what it knows to itself", "by", stateSwitch)
+		a.logger.Warn("shared state is switched off: this instance keeps what it knows to itself", "by", hcl.SharedStateSwitch)
 		return nil
 	default:
-		return fmt.Errorf("cannot read %s %q: write off, or leave it out", stateSwitch, v)
+		return fmt.Errorf("cannot read %s %q: write off, or leave it out", hcl.SharedStateSwitch, v)
 	}
 	refuses, outage := c.OnOutage == "refuse", ""
 	if refuses {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fourgate-dev/fourgate/hcl"
 	"github.com/fourgate-dev/fourgate/proxy/sim"
 	"github.com/fourgate-dev/fourgate/proxy/state/redistest"
 )
@@ -243,7 +244,7 @@ func TestRefusesWithoutTheBackend(t *testing.T) {
 	m.looks("/readyz?verbose", "shared state: requests are refused; unix://")
 	m.log.await(t, "shared state is down: requests are refused until it is back")
 	m.looks("/api/chain?model=m0", `"refused":"the shared state is down, and on_outage is`)
-	off := f.runs(stateSwitch, "off")
+	off := f.runs(hcl.SharedStateSwitch, "off")
 	if got := off.ask("m0"); got.status != http.StatusOK {
 		t.Errorf("switched off: got %d %s", got.status, got.body)
 	}
