@@ -83,7 +83,7 @@ func TestCheckOfNoPolicy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Problems) != 1 || !strings.Contains(r.Problems[0].Message, "cannot find this policy path") {
+	if len(r.Problems) != 1 || !strings.Contains(r.Problems[0].Message, "cannot find this path; name a directory or a .rego file") {
 		t.Errorf("got %v", r.Problems)
 	}
 }

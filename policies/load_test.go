@@ -124,7 +124,7 @@ func TestRefusedOptions(t *testing.T) {
 		})
 	}
 	empty := t.TempDir()
-	f("missing path", Options{Paths: []string{filepath.Join(empty, "none")}}, "cannot find this policy path")
+	f("missing path", Options{Paths: []string{filepath.Join(empty, "none")}}, "cannot find this path; name a directory or a .rego file")
 	f("empty directory", Options{Paths: []string{empty}}, "cannot find any .rego file")
 	f("empty file", Options{Paths: []string{writePolicy(t, "")}}, "p.rego: empty module")
 	linked := t.TempDir()

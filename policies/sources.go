@@ -95,7 +95,7 @@ func (s *sources) addPath(root string) {
 	})
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		s.problems.add(root, "cannot find this policy path; correct policy.paths or leave it out to use the default policy")
+		s.problems.add(root, "cannot find this path; name a directory or a .rego file that exists, or none to use the default policy")
 	case err != nil:
 		s.problems.add(root, "cannot read this policy path: %v", err)
 	case found == 0:

@@ -101,7 +101,11 @@ func readFileOrStdin(e *env, name string) ([]byte, error) {
 	if name == "-" {
 		return io.ReadAll(e.stdin)
 	}
-	return os.ReadFile(name)
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("cannot format a file: %w; name one that can be read, or - for standard input", err)
+	}
+	return text, nil
 }
 
 // replaceFile puts new content in a file's place at once: whoever reads it meanwhile

@@ -181,7 +181,7 @@ func TestReplayIsUsedRightly(t *testing.T) {
 		}
 	}
 	f(exitUsage, "name the ledger: -c FILE", "embedded")
-	f(exitUsage, "accepts 1 arg", "-ledger", "x.db")
+	f(exitUsage, "wrong number of arguments: 0\nUsage: fourgate policy replay", "-ledger", "x.db")
 	f(exitUsage, "how long ago", "-ledger", "x.db", "-since", "yesterday", "embedded")
 	f(exitUsage, "not in the past", "-ledger", "x.db", "-until", "0s", "embedded")
 	f(exitUsage, "nothing lies between -since 1h0m0s and -until 2h0m0s", "-ledger", "x.db", "-since", "1h", "-until", "2h", "embedded")

@@ -80,6 +80,12 @@ func run(ctx context.Context, e *env) int {
 	for _, command := range commands {
 		root.AddCommand(command(e))
 	}
+	root.InitDefaultHelpCmd()
+	if cmd, word := strayWord(root, e.args); word != "" {
+		// Before its flags are looked at, which another command may have.
+		fmt.Fprintf(e.stderr, "fourgate: %v\n", unknownCommand(cmd, word))
+		return exitUsage
+	}
 	root.SetArgs(longFlags(root, e.args))
 	root.SetIn(e.stdin)
 	root.SetOut(e.stdout)
@@ -100,9 +106,26 @@ func run(ctx context.Context, e *env) int {
 	return exitFailure
 }
 
+// strayWord returns the first word that stands in the place of a command and is none, and
+// the command that it was written behind.
+func strayWord(root *cobra.Command, args []string) (*cobra.Command, string) {
+	cmd := root
+	for _, word := range args {
+		if !cmd.HasSubCommands() || strings.HasPrefix(word, "-") || strings.HasPrefix(word, cobra.ShellCompRequestCmd) || cmd == root && word == "completion" {
+			break
+		}
+		i := slices.IndexFunc(cmd.Commands(), func(c *cobra.Command) bool { return c.Name() == word })
+		if i < 0 {
+			return cmd, word
+		}
+		cmd = cmd.Commands()[i]
+	}
+	return nil, ""
+}
+
 func unknownCommand(cmd *cobra.Command, name string) error {
 	cmd.SuggestionsMinimumDistance = 2
-	hint := "Run 'fourgate -help' for the commands that there are"
+	hint := fmt.Sprintf("Run '%s -help' for the commands that there are", cmd.CommandPath())
 	if near := cmd.SuggestionsFor(name); len(near) > 0 {
 		hint = fmt.Sprintf("Did you mean '%s %s'?", cmd.CommandPath(), near[0])
 	}
@@ -145,7 +168,7 @@ func longFlags(root *cobra.Command, args []string) []string {
 func args(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, list []string) error {
 		if err := check(cmd, list); err != nil {
-			return usageError{fmt.Errorf("%w\nUsage: %s", err, cmd.UseLine())}
+			return usageError{fmt.Errorf("wrong number of arguments: %d\nUsage: %s", len(list), cmd.UseLine())}
 		}
 		return nil
 	}
