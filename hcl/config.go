@@ -181,7 +181,13 @@ type Environment struct {
 	LookupEnv func(name string) (string, bool)
 	ReadFile  func(path string) ([]byte, error)
 	ReadDir   func(path string) ([]fs.DirEntry, error)
+	// WithoutSecrets reads a configuration for a look at its policies, where nobody has its
+	// secrets: each is checked for its form and not read. Nothing can be sent with it.
+	WithoutSecrets bool
 }
+
+// unread stands for a secret that was not read.
+const unread = "unread"
 
 // Process returns the environment of the running process.
 func Process() Environment { return Environment{LookupEnv: os.LookupEnv} }

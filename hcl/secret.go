@@ -44,6 +44,8 @@ func (s *section) secret(name string) engine.Secret {
 	switch {
 	case !ok:
 		s.fail(path, at, "Secret call cannot be read", "Its arguments must be plain quoted strings. %s", howSecret)
+	case s.env.WithoutSecrets && (call.Name == "env" && (len(args) == 1 || len(args) == 2) || call.Name == "file" && len(args) == 1):
+		return engine.NewSecret(unread)
 	case call.Name == "env" && (len(args) == 1 || len(args) == 2):
 		return s.fromVariable(path, at, args)
 	case call.Name == "file" && len(args) == 1:

@@ -220,3 +220,32 @@ func TestSensitiveWords(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// Who reviews a policy has none of the secrets of the configuration that it is for.
+func TestWithoutSecrets(t *testing.T) {
+	t.Parallel()
+	const text = `provider "p" {
+  base_url = "https://p.example"
+  auth     = "bearer"
+  key "a" { secret = env("NOBODY_HAS_IT") }
+  key "b" { secret = file("/nobody/has/it") }
+}
+route_group "g" {
+  models    = ["m"]
+  endpoints = ["openai.chat"]
+  channel "c" { provider = provider.p }
+}
+`
+	env := inMemory(map[string]string{"x.hcl": text, "bad.hcl": strings.Replace(text, `env("NOBODY_HAS_IT")`, `"sk-written-down"`, 1)})
+	if _, diags := Load("x.hcl", env); len(diags) != 2 {
+		t.Errorf("with secrets: want both missing:\n%s", picture(t, diags))
+	}
+	env.WithoutSecrets = true
+	cfg, diags := Load("x.hcl", env)
+	if len(diags) != 0 || len(cfg.Catalog.Providers()[0].Keys()) != 2 {
+		t.Errorf("without: want two keys and no problem:\n%s", picture(t, diags))
+	}
+	if _, diags = Load("bad.hcl", env); !diags.HasErrors() {
+		t.Error("a secret in the configuration is overlooked")
+	}
+}

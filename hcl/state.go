@@ -69,7 +69,7 @@ func (s *section) stateURL() engine.Secret {
 	}
 	var shown engine.Secret
 	_, isCall := callIn(attr.Expr)
-	if isCall && s.stateIsOff() {
+	if isCall && (s.stateIsOff() || s.env.WithoutSecrets) {
 		return engine.Secret{}
 	}
 	if isCall {

@@ -199,7 +199,7 @@ func (f *replayFlags) policy(ctx context.Context, e *env, source string) (func(s
 
 // grounds are the configuration's groups as policies stand on them.
 func (f *replayFlags) grounds(e *env) ([]*policyGround, error) {
-	config, named, diags := hcl.LoadNamed(f.where.config, hcl.Environment{LookupEnv: e.lookup})
+	config, named, diags := hcl.LoadNamed(f.where.config, hcl.Environment{LookupEnv: e.lookup, WithoutSecrets: true})
 	if diags.HasErrors() {
 		if err := report(e.stderr, diags, false); err != nil {
 			return nil, err

@@ -57,7 +57,7 @@ func (f *groundFlags) open(e *env) (*policyGround, error) {
 		}
 		return nil, nil
 	}
-	config, named, diags := hcl.LoadNamed(f.config, hcl.Environment{LookupEnv: e.lookup})
+	config, named, diags := hcl.LoadNamed(f.config, hcl.Environment{LookupEnv: e.lookup, WithoutSecrets: true})
 	if diags.HasErrors() {
 		if err := report(e.stderr, diags, false); err != nil {
 			return nil, err
