@@ -3,6 +3,7 @@ package ledger
 import (
 	"database/sql"
 	"fmt"
+	"iter"
 	"path/filepath"
 	"testing"
 	"time"
@@ -12,20 +13,26 @@ import (
 	"github.com/fourgate-dev/fourgate/engine"
 )
 
-func changesOf(t testing.TB, path string, since time.Time) (list []Change) {
+// allOf opens a ledger's file and reads to the end what it has of one kind.
+func allOf[T any](t testing.TB, path string, read func(*Reader) iter.Seq2[T, error]) (list []T) {
 	t.Helper()
 	r, err := OpenReader(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	for c, err := range r.Changes(t.Context(), since) {
+	for one, err := range read(r) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		list = append(list, c)
+		list = append(list, one)
 	}
 	return list
+}
+
+func changesOf(t testing.TB, path string, since time.Time) []Change {
+	t.Helper()
+	return allOf(t, path, func(r *Reader) iter.Seq2[Change, error] { return r.Changes(t.Context(), since) })
 }
 
 func TestChangesComeBack(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"iter"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -29,20 +30,9 @@ func disagreement(i int, to string) engine.Disagreement {
 	}
 }
 
-func disagreementsOf(t testing.TB, path string, f DisagreementFilter) (list []engine.Disagreement) {
+func disagreementsOf(t testing.TB, path string, f DisagreementFilter) []engine.Disagreement {
 	t.Helper()
-	r, err := OpenReader(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	for d, err := range r.Disagreements(t.Context(), f) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		list = append(list, d)
-	}
-	return list
+	return allOf(t, path, func(r *Reader) iter.Seq2[engine.Disagreement, error] { return r.Disagreements(t.Context(), f) })
 }
 
 func (b *bench) disagreements(f DisagreementFilter) []engine.Disagreement {
