@@ -106,17 +106,7 @@ policy {
     poll       = "1s"
   }
 }
-route_group "n" {
-  models    = ["model-2"]
-  endpoints = ["openai.chat"]
-  channel "a" { provider = provider.a }
-  channel "b" { provider = provider.b }
-  channel "c" { provider = provider.c }
-  budget { deadline = "300s" }
-  policy {
-    params = { own = true }
-  }
-}
+`+groupWithParams+`
 route_group "o" {
   models    = ["model-3"]
   endpoints = ["openai.chat"]

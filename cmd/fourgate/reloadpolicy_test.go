@@ -38,6 +38,21 @@ decision := {"action": "abort", "reason": "v%[1]d_end"} if input.attempt.seq > 2
 	}
 }
 
+// groupWithParams has the policy of the configuration around it, with parameters of its own.
+const groupWithParams = `
+route_group "n" {
+  models    = ["model-2"]
+  endpoints = ["openai.chat"]
+  channel "a" { provider = provider.a }
+  channel "b" { provider = provider.b }
+  channel "c" { provider = provider.c }
+  budget { deadline = "300s" }
+  policy {
+    params = { own = true }
+  }
+}
+`
+
 // mounted is a directory of policies as Kubernetes mounts one: a new version takes the
 // place of the old one by renaming a link.
 type mounted struct {
@@ -113,18 +128,7 @@ policy {
     params = { candidate = true }
   }
 }
-route_group "n" {
-  models    = ["model-2"]
-  endpoints = ["openai.chat"]
-  channel "a" { provider = provider.a }
-  channel "b" { provider = provider.b }
-  channel "c" { provider = provider.c }
-  budget { deadline = "300s" }
-  policy {
-    params = { own = true }
-  }
-}
-`...)
+`+groupWithParams...)
 	if err := os.WriteFile(config, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +257,7 @@ func auditVersions(t *testing.T, store string, want int) {
 				reasons = append(reasons, d.Reason().String())
 			}
 		}
-		version, _, _ := strings.Cut(reasons[0], "_")
+		version, _, _ := strings.Cut(strings.Join(reasons, " "), "_")
 		if want := []string{version + "_first", version + "_second"}; !slices.Equal(reasons, want) {
 			t.Errorf("%s was decided by %v", rec.RequestID(), reasons)
 		}
