@@ -36,6 +36,12 @@ func (half) Float64() float64 { return 0.5 }
 // overloaded, each attempt a tenth of a dollar, and which live has decided about.
 func history(t testing.TB, live engine.Policy, effects engine.Effects) *engine.Record {
 	t.Helper()
+	return historyWith(t, live, effects, engine.Wait{})
+}
+
+// historyWith has failures that come with a Retry-After.
+func historyWith(t testing.TB, live engine.Policy, effects engine.Effects, retryAfter engine.Wait) *engine.Record {
+	t.Helper()
 	spec := engine.Spec{RetryBudget: engine.RetryBudgetSpec{Ratio: 0.1, Floor: 0.1, Cap: 100}}
 	group := engine.GroupSpec{
 		Name: "g", Models: []string{"m"}, Endpoints: []engine.Endpoint{engine.OpenAIChat}, Strategy: engine.StrategyFailover,
@@ -63,7 +69,7 @@ func history(t testing.TB, live engine.Policy, effects engine.Effects) *engine.R
 			return o
 		},
 		Classify: func(*engine.Evidence) engine.Verdict {
-			return engine.Verdict{Class: engine.ClassProviderTransient, Scope: engine.ScopeChannel}
+			return engine.Verdict{Class: engine.ClassProviderTransient, Scope: engine.ScopeChannel, RetryAfter: retryAfter}
 		},
 		Decide: live.Decide,
 	}
@@ -139,6 +145,27 @@ func TestInterlocksHoldTheNewPolicyToo(t *testing.T) {
 	f(next, same, engine.EffectsUnknown)
 	f(stop, engine.Decision{Action: engine.Substitute}, engine.EffectsNone)
 	f(engine.Decision{Action: engine.Retry, Delay: engine.WaitOf(time.Hour)}, stop, engine.EffectsNone)
+}
+
+// The interlock that makes a retry wait for as long as the upstream asked doesn't stop it:
+// an attempt follows, and a policy that gives up saves that.
+func TestAWaitThatWasProlongedIsNoEnd(t *testing.T) {
+	t.Parallel()
+	live := after(same, next, stop) // a, a, b
+	rec := historyWith(t, live, engine.EffectsNone, engine.WaitOf(2*time.Second))
+	if d, _ := rec.Attempts()[0].Decision(); d.Interlock() != engine.InterlockRetryAfter || len(rec.Attempts()) != 3 {
+		t.Fatalf("the interlock is %v, and there are %d attempts", d.Interlock(), len(rec.Attempts()))
+	}
+	f := func(candidate engine.Policy, changed, saved int) {
+		t.Helper()
+		r := replay.New(replay.Options{Policy: func(string) engine.Policy { return candidate }})
+		r.Add(rec)
+		if got := r.Totals(); got.Changed != changed || got.AttemptsSaved != saved {
+			t.Errorf("%+v, want %d changed and %d attempts saved", got, changed, saved)
+		}
+	}
+	f(live, 0, 0)
+	f(after(stop, next, stop), 1, 2)
 }
 
 func TestChangesTellBothSides(t *testing.T) {
