@@ -139,7 +139,7 @@ func (l *load) send(m *member, model string) {
 		l.mu.Lock()
 		l.slowest = max(l.slowest, time.Since(begun))
 		l.mu.Unlock()
-		time.Sleep(2 * time.Millisecond) // leaves the machine to others
+		time.Sleep(2 * time.Millisecond) // a caller's own pace, which leaves the machine to others
 	}
 }
 
