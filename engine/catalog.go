@@ -164,6 +164,7 @@ type Caller struct {
 type routes struct {
 	lanes map[Contract]*lane
 	order []Contract // as the groups list them
+	cost  bool       // some group's strategy is cost
 }
 
 // lane is what serves one contract of a caller.
@@ -177,6 +178,10 @@ func (c *Caller) Name() string { return c.spec.Name }
 
 // Routing returns how the caller's groups are walked.
 func (c *Caller) Routing() Routing { return c.spec.Routing }
+
+// Compares says whether the chain of a request of this caller may depend on what the
+// request will cost. Where it doesn't, nobody needs its [Request.Estimate].
+func (c *Caller) Compares() bool { return c.routes.cost || c.spec.Budget.MaxCostUSD > 0 }
 
 // Groups returns the groups that the caller may use, primary first. Don't change the
 // slice.

@@ -61,3 +61,26 @@ func TestAPriceCeilingNeedsPrices(t *testing.T) {
 		t.Errorf("without prices: %+v", problems)
 	}
 }
+
+// TestOnlyPricesCompareRequests has a caller whose channels all have prices.
+func TestOnlyPricesCompareRequests(t *testing.T) {
+	t.Parallel()
+	f := func(what string, change func(*engine.Spec), want bool) {
+		t.Helper()
+		s := smart(engine.StrategyFailover)
+		for g := range s.Groups {
+			for i := range s.Groups[g].Channels {
+				s.Groups[g].Channels[i].Cost = engine.Cost{Given: true, Input: 1, Output: 1}
+			}
+		}
+		change(&s)
+		if got := catalog(t, s).Callers()[0].Compares(); got != want {
+			t.Errorf("%s: %v, want %v", what, got, want)
+		}
+	}
+	f("prices alone", func(*engine.Spec) {}, false)
+	f("a ceiling", func(s *engine.Spec) { s.Callers[0].Budget.MaxCostUSD = 1 }, true)
+	f("a group by price", func(s *engine.Spec) { s.Groups[0].Strategy = engine.StrategyCost }, true)
+	f("a fallback group by price", func(s *engine.Spec) { s.Groups[len(s.Groups)-1].Strategy = engine.StrategyCost }, true)
+	f("nobody's key", func(s *engine.Spec) { s.Callers = nil; s.Groups[0].Strategy = engine.StrategyCost }, true)
+}

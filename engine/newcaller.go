@@ -98,6 +98,7 @@ func (b *builder) priced(c *Caller, at func(string) []string) {
 func routesOf(c *Caller) *routes {
 	r := &routes{lanes: map[Contract]*lane{}}
 	for _, g := range c.groups {
+		r.cost = r.cost || g.spec.Strategy == StrategyCost
 		for _, m := range g.spec.Models {
 			for _, e := range g.spec.Endpoints {
 				want := Contract{m, e}

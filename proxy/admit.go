@@ -224,8 +224,12 @@ func (x *exchange) findChain() *problem {
 	return nil
 }
 
-// estimate is what the request will probably use, from what the body says of it.
+// estimate is what the request will probably use, from what the body says of it. Only
+// those pay for it whose channels are chosen by price.
 func (x *exchange) estimate() engine.Estimate {
+	if !x.caller.Compares() {
+		return engine.Estimate{}
+	}
 	switch x.endpoint {
 	case engine.OpenAIImages, engine.OpenAIAudio:
 		return engine.Estimate{} // the bytes of a picture or a recording are no measure of tokens
