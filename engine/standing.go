@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -198,11 +199,7 @@ func (s *Standing) nextKey(now time.Time, p *Provider, avoid *Key) *Key {
 		key = avoid
 	}
 	if len(p.keys) > 1 {
-		for i, k := range p.keys {
-			if k == key {
-				s.provider(p).next = i + 1
-			}
-		}
+		s.provider(p).next = slices.Index(p.keys, key) + 1
 	}
 	return key
 }
