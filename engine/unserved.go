@@ -49,7 +49,7 @@ type OutRecord struct {
 // Why returns the reason.
 func (u *Unserved) Why() UnservedWhy { return u.why }
 
-// Outs returns the channels that were out, at most 32 of them, and how many more there
+// Outs returns the channels that were out, at most 8 of them, and how many more there
 // were. Don't change the slice.
 func (u *Unserved) Outs() ([]OutRecord, int) { return u.outs, u.more }
 
@@ -121,9 +121,9 @@ type unservedForm struct {
 }
 
 func (f *unservedForm) unserved() *Unserved {
-	u := &Unserved{more: f.More}
+	u := &Unserved{more: f.More + max(len(f.Out)-maxOuts, 0)}
 	u.why, _ = parse[UnservedWhy]("reason", unservedNames[:], f.Why)
-	for _, o := range f.Out[:min(len(f.Out), maxListed)] {
+	for _, o := range f.Out[:min(len(f.Out), maxOuts)] {
 		why, _ := parse[Bar]("bar", barTexts[:], o.Why)
 		u.outs = append(u.outs, OutRecord{o.Group, o.Channel, why, writable(o.Until)})
 	}
