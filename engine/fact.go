@@ -44,7 +44,7 @@ type Fact struct {
 	Lifted bool
 }
 
-// names says whether f is about what like names. An empty name in like fits all.
+// like says whether f is about what like names. An empty name in like fits all.
 func (f *Fact) like(like *Fact) bool {
 	fits := func(name, pattern string) bool { return pattern == "" || name == pattern }
 	return (like.Kind == FactNothing || f.Kind == like.Kind) &&
