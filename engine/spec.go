@@ -199,9 +199,6 @@ var routingNames = [...]string{"ordered", "smart"}
 
 func (r Routing) String() string { return name(routingNames[:], r) }
 
-// ParseRouting reads a routing's name.
-func ParseRouting(s string) (Routing, error) { return parse[Routing]("routing", routingNames[:], s) }
-
 // CallerBudget tightens the budget of a caller's requests. Zeros leave it as the group
 // has it; nothing makes it wider.
 type CallerBudget struct {
