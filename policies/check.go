@@ -34,14 +34,14 @@ func (r *CheckReport) Fine() bool { return len(r.Problems) == 0 && len(r.Unforma
 // Its error is ctx's.
 func Check(ctx context.Context, opts Options, strict bool) (*CheckReport, error) {
 	var ps problems
-	if _, err := Load(ctx, opts); err != nil {
+	src := gather(ctx, opts)
+	if _, err := new(Loader).compiled(ctx, src, opts); err != nil {
 		if ctx.Err() != nil {
 			return nil, err
 		}
 		ps.addLoadError(err)
 	}
 	r := &CheckReport{}
-	src := gather(ctx, opts)
 	others := &sources{texts: map[string]string{}}
 	for _, root := range opts.Paths {
 		r.addFiles(root, others)

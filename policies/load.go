@@ -42,7 +42,11 @@ type identity [sha256.Size]byte
 
 // Load is as the function [Load].
 func (l *Loader) Load(ctx context.Context, opts Options) (*Set, error) {
-	src := gather(ctx, opts)
+	return l.compiled(ctx, gather(ctx, opts), opts)
+}
+
+// compiled loads what was gathered.
+func (l *Loader) compiled(ctx context.Context, src *sources, opts Options) (*Set, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
