@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -146,7 +147,7 @@ func (r *questionReader) problem(path, format string, args ...any) {
 
 // checkNames finds members that are no facts and lead to none.
 func (r *questionReader) checkNames(above string, object map[string]any) {
-	for _, name := range sortedNames(object) {
+	for _, name := range slices.Sorted(maps.Keys(object)) {
 		path := above + name
 		if path == paramsPath {
 			continue
@@ -352,15 +353,6 @@ func readValue(d *json.Decoder, path string, depth int) (any, error) {
 		return list, err
 	}
 	return t, nil
-}
-
-func sortedNames(object map[string]any) []string {
-	names := make([]string, 0, len(object))
-	for name := range object {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 func notAWord(text string, words []string) error {
