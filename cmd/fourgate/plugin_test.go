@@ -246,4 +246,10 @@ func TestLearn(t *testing.T) {
 	if !strings.Contains(asJSON, `"count":2`) || !strings.Contains(asJSON, `"shape":{"transport":"http","status":418`) {
 		t.Errorf("as JSON: %s", asJSON)
 	}
+	for since, want := range map[string]bool{"1h": true, "2020-01-01T00:00:00Z": true, "2100-01-01T00:00:00Z": false} {
+		some := mustFourgate(t, nil, "plugin", "learn", "-since", since, "-ledger", r.ledger)
+		if (some != "") != want {
+			t.Errorf("since %s: %q", since, some)
+		}
+	}
 }

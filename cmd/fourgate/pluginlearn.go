@@ -22,7 +22,7 @@ import (
 func pluginLearnCommand(e *env) *cobra.Command {
 	var where ledgerFlags
 	var asJSON bool
-	var since time.Duration
+	var since moment
 	cmd := &cobra.Command{
 		Use: "learn -ledger DB", Short: "Make corpus lines of the unknown failures in a ledger", Args: args(cobra.NoArgs),
 		Long: "Print one corpus line for each shape of unknown failure in a ledger, the most frequent first. A ledger\nkeeps no values, so the lines have placeholders: put in what the provider sends, and the verdict that\nthe failure should get. Then 'fourgate plugin test' runs them.",
@@ -33,10 +33,7 @@ func pluginLearnCommand(e *env) *cobra.Command {
 			}
 			defer r.Close()
 			unknown := engine.ClassUnknown
-			filter := ledger.Filter{Class: &unknown}
-			if since > 0 {
-				filter.Since = e.now().Add(-since)
-			}
+			filter := ledger.Filter{Class: &unknown, Since: since.at(e.now())}
 			var seen lessons
 			var bad []error
 			for record, err := range r.All(cmd.Context(), filter) {
@@ -60,7 +57,7 @@ func pluginLearnCommand(e *env) *cobra.Command {
 	}
 	where.add(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object with counts instead of corpus lines")
-	cmd.Flags().DurationVar(&since, "since", 0, "only requests of the last such time, such as 24h")
+	cmd.Flags().Var(&since, "since", "only requests of the last such time, such as 24h, or since a time such as 2026-03-01T12:00:00Z")
 	return cmd
 }
 
