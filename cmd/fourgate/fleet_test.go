@@ -154,11 +154,8 @@ func (m *member) ask(model string) reply {
 // looks polls an admin page until it has a text in it.
 func (m *member) looks(path, want string) {
 	m.t.Helper()
-	for limit := time.Now().Add(waitLimit); ; time.Sleep(time.Millisecond) {
-		page := fetch(m.t, m.admin+path)
-		if strings.Contains(page, want) {
-			return
-		}
+	limit := time.Now().Add(waitLimit)
+	for page := fetch(m.t, m.admin+path); !strings.Contains(page, want); page = fetch(m.t, m.admin+path) {
 		if time.Now().After(limit) {
 			m.t.Fatalf("%s has no %q within %v:\n%s", path, want, waitLimit, page)
 		}
