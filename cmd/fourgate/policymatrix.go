@@ -150,7 +150,7 @@ func (q *inquiry) matrixOf(ctx context.Context, e *env, source string) (*matrix.
 	limited, asker, end := withLimit(ctx, set, lateInRow)
 	defer end()
 	p := newProgress(e, "asking "+source)
-	answers, err := matrix.Ask(limited, asker, q.facts, q.classes, p.done)
+	answers, err := matrix.Ask(limited, asker, q.facts, q.classes, p.cells)
 	p.end()
 	if err != nil && asker.why == nil {
 		return nil, err
@@ -183,6 +183,9 @@ func sourcesOf(set *policies.Set, m *matrix.Matrix) map[string]string {
 // patience is how long work goes on without a word on a terminal.
 const patience = 2 * time.Second
 
+// progressEvery is how often a terminal is told how far the work is: as fast as one reads.
+const progressEvery = 200 * time.Millisecond
+
 // progress says on a terminal how far the asking is.
 type progress struct {
 	w     io.Writer // nil if it is no terminal
@@ -200,15 +203,31 @@ func newProgress(e *env, what string) *progress {
 	return p
 }
 
-func (p *progress) done(n, all int) {
-	const interval = 200 * time.Millisecond
-	if p.w == nil {
-		return
-	}
-	if now := p.now(); now.Sub(p.since) > patience && now.Sub(p.said) > interval {
-		p.said = now
+// cells says how many of a matrix's cells were asked about.
+func (p *progress) cells(n, all int) {
+	if p.due() {
 		fmt.Fprintf(p.w, "\r%s: %d of %d cells", p.what, n, all)
 	}
+}
+
+// decisions says how many decisions were asked again.
+func (p *progress) decisions(n int) {
+	if p.due() {
+		fmt.Fprintf(p.w, "\r%s: %s", p.what, count(n, "decision"))
+	}
+}
+
+// due says whether it is time to say something, which the caller then does.
+func (p *progress) due() bool {
+	if p.w == nil {
+		return false
+	}
+	now := p.now()
+	if now.Sub(p.since) <= patience || now.Sub(p.said) <= progressEvery {
+		return false
+	}
+	p.said = now
+	return true
 }
 
 func (p *progress) end() {

@@ -129,7 +129,7 @@ func (f *replayFlags) run(ctx context.Context, e *env, source string) error {
 		if limited.Err() != nil {
 			break
 		}
-		p.decided(again.Totals().Decisions)
+		p.decisions(again.Totals().Decisions)
 	}
 	p.end()
 	if ctx.Err() != nil {
@@ -148,18 +148,6 @@ func (f *replayFlags) run(ctx context.Context, e *env, source string) error {
 
 // skippedUnreadable counts whole records, which may have had any number of decisions.
 const skippedUnreadable = "unreadable_record"
-
-// decided says on a terminal how many decisions were asked again.
-func (p *progress) decided(n int) {
-	if p.w == nil {
-		return
-	}
-	const interval = 200 * time.Millisecond
-	if now := p.now(); now.Sub(p.since) > patience && now.Sub(p.said) > interval {
-		p.said = now
-		fmt.Fprintf(p.w, "\r%s: %s", p.what, count(n, "decision"))
-	}
-}
 
 // policy compiles the new policy, once for each group of the configuration that has params
 // of its own. A group that the configuration no longer has is asked as the others are.
