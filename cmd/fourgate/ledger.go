@@ -155,7 +155,7 @@ func drawRequests(w io.Writer, records []*engine.Record) error {
 	t := newTable("ARRIVED", "REQUEST", "CALLER", "MODEL", "ATTEMPTS", "STATUS", "ENDED AS", "MS")
 	for _, r := range records {
 		t.AppendRow(table.Row{
-			r.At().Local().Format("2006-01-02 15:04:05"), r.RequestID(), r.Caller(), r.Contract().Model,
+			r.At().Local().Format(time.DateTime), r.RequestID(), r.Caller(), r.Contract().Model,
 			route(r), orDash(r.Status()), ending(r), fmt.Sprintf("%.1f", ms(r.Elapsed())),
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
@@ -98,7 +99,7 @@ func yesNo(is bool) string {
 	return "no"
 }
 
-// cellColumns and cellRow put a move into a table.
+// cellColumns are the titles of what [move.row] puts into a table.
 var cellColumns = []any{"CLASS", "PHASE", "COMPLETION", "REPLAY SAFE", "BUDGET", "FROM", "TO"}
 
 func (m move) row() table.Row {
@@ -145,7 +146,7 @@ func (l *disagreements) draw(w io.Writer) error {
 	for _, d := range l.newest {
 		m := moveOf(&d)
 		list.AppendRow(table.Row{
-			d.At.Local().Format("2006-01-02 15:04:05"), d.RequestID, d.Seq, d.Group, d.Cell.Class.String(), m.from, m.to, cmp.Or(d.To.Reason.String(), "-"),
+			d.At.Local().Format(time.DateTime), d.RequestID, d.Seq, d.Group, d.Cell.Class.String(), m.from, m.to, cmp.Or(d.To.Reason.String(), "-"),
 		})
 	}
 	title := "the newest:"
