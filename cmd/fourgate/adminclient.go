@@ -46,10 +46,7 @@ type adminClient struct {
 func (f *adminFlags) client(e *env) (*adminClient, error) {
 	_, named, diags := hcl.LoadNamed(f.config, hcl.Environment{LookupEnv: e.lookup})
 	if named.Server == nil {
-		if err := report(e.stderr, diags, false); err != nil {
-			return nil, err
-		}
-		return nil, reportedError{}
+		return nil, reported(e, diags)
 	}
 	base := strings.TrimSuffix(f.url, "/")
 	if base == "" {

@@ -87,10 +87,7 @@ func chainCommand(e *env) *cobra.Command {
 			l, source, diags := newInspector(nil).openAll(cmd.Context(), where.config, e, quietLogger(e))
 			source.close()
 			if l == nil {
-				if err := report(e.stderr, diags, false); err != nil {
-					return err
-				}
-				return reportedError{}
+				return reported(e, diags)
 			}
 			answer, err := explainChain(l, engine.NewStanding(), e.now(), q)
 			if err != nil {

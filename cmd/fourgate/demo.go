@@ -111,10 +111,7 @@ func loadDemo(ctx context.Context, e *env, c *compiler, vars map[string]string) 
 			return l, nil
 		}
 	}
-	if err := report(e.stderr, diags, false); err != nil {
-		return nil, err
-	}
-	return nil, reportedError{}
+	return nil, reported(e, diags)
 }
 
 func printDemo(w io.Writer, base, store string, took time.Duration) {

@@ -40,10 +40,7 @@ func (f *ledgerFlags) open(e *env, group string) (*ledger.Reader, error) {
 			return nil, err
 		}
 		if named.Ledger == nil {
-			if err := report(e.stderr, diags, false); err != nil {
-				return nil, err
-			}
-			return nil, reportedError{}
+			return nil, reported(e, diags)
 		}
 		if named.Ledger.Store != "sqlite" {
 			return nil, fmt.Errorf("%s keeps no ledger; write ledger { store = \"sqlite\" } and restart the proxy", f.config)

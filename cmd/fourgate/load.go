@@ -197,6 +197,11 @@ func report(w io.Writer, diags hcl.Diagnostics, asJSON bool) error {
 	return hcl.WriteDiagnostics(w, diags, color, width)
 }
 
+// reported writes what is wrong to stderr, and returns the error that a command ends with.
+func reported(e *env, diags hcl.Diagnostics) error {
+	return firstOf(report(e.stderr, diags, false), reportedError{})
+}
+
 // goodOrReported is for a command that needs a configuration to be good: what is wrong is
 // written to stderr.
 func goodOrReported(l *loaded, diags hcl.Diagnostics, path string, e *env) (*loaded, error) {

@@ -189,10 +189,7 @@ func (f *replayFlags) policy(ctx context.Context, e *env, source string) (func(s
 func (f *replayFlags) grounds(e *env) ([]*policyGround, error) {
 	config, named, diags := hcl.LoadNamed(f.where.config, hcl.Environment{LookupEnv: e.lookup, WithoutSecrets: true})
 	if diags.HasErrors() {
-		if err := report(e.stderr, diags, false); err != nil {
-			return nil, err
-		}
-		return nil, reportedError{}
+		return nil, reported(e, diags)
 	}
 	var grounds []*policyGround
 	var names []string

@@ -59,10 +59,7 @@ func (f *groundFlags) open(e *env) (*policyGround, error) {
 	}
 	config, named, diags := hcl.LoadNamed(f.config, hcl.Environment{LookupEnv: e.lookup, WithoutSecrets: true})
 	if diags.HasErrors() {
-		if err := report(e.stderr, diags, false); err != nil {
-			return nil, err
-		}
-		return nil, reportedError{}
+		return nil, reported(e, diags)
 	}
 	g := &policyGround{path: f.config, config: config, named: named}
 	groups := config.Catalog.Groups()
