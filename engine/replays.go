@@ -67,8 +67,8 @@ type replayMark struct {
 // needn't hash a body before the request has failed.
 func (s *Standing) Replays(now time.Time) bool { return s.replays.any(now) }
 
-// Recognise looks whether the request is a replay of one that failed within that one's
-// deadline, and raises req.SDKRetry to the number of its failures. It does so once for a
+// Recognise looks whether the request is a replay of one that failed within its group's
+// deadline (a caller's own shorter limit doesn't end the memory: its SDK goes on), and raises req.SDKRetry to the number of its failures. It does so once for a
 // request. [Begin] does it, too; a driver calls it before if a policy is to see the number
 // before the first attempt.
 func (s *Standing) Recognise(now time.Time, req *Request) {

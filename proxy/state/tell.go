@@ -14,7 +14,10 @@ import (
 
 // putScript writes a value (ARGV[1]) that lives for ARGV[2] ms at KEYS[1], unless one that
 // lives as long is there and ARGV[3] is "later". KEYS[2] is the index: the keys by when
-// they end, in the backend's own time. An index that is none is made anew.
+// they end, in the backend's own time. An index that is none is made anew. A value that
+// would live less than 50 ms longer isn't written again: many requests find the same at
+// once, each with its own end. The index lives as long as any fact may
+// ([engine.MaxSetAside], 30 days, here in ms).
 const putScript = `
 local ttl, left = tonumber(ARGV[2]), redis.call('PTTL', KEYS[1])
 local written = 0
